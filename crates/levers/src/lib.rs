@@ -1,0 +1,21 @@
+//! Techniques that lower the memory of a training step, each usable alone on any Burn module.
+//!
+//! | lever | where | what it does |
+//! |---|---|---|
+//! | mixed precision | [`precision`] | f32 master weights, half-precision compute and activations |
+//! | loss scaling | [`scaling`] | keeps f16 gradients above the smallest representable number |
+//! | lean operations | [`ops`] | convolution and norm + ReLU that keep nothing twice |
+//! | accumulation | [`accumulate`] | k micro-batches, one update, the mean over all samples |
+//! | clipping | [`gradients`] | unscale, check, global-norm clip in f32 |
+
+pub mod accumulate;
+pub mod gradients;
+pub mod ops;
+pub mod precision;
+pub mod scaling;
+
+pub use accumulate::Accumulator;
+pub use gradients::{GradientCheck, first_non_finite};
+pub use ops::{Activation, conv2d, norm_act, probe};
+pub use precision::{CastTo, Policy, PolicyError, Precision};
+pub use scaling::{LossScale, LossScaleError, LossScaler, Verdict};

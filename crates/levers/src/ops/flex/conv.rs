@@ -1,0 +1,256 @@
+//! Convolution and its two gradients, tile by tile.
+
+use burn_flex::FlexTensor;
+use gemm::Parallelism;
+use rayon::prelude::*;
+
+use super::columns::Geometry;
+use super::element::{Element, contiguous, f32_values, tensor};
+
+/// A buffer that tasks write in disjoint places.
+#[derive(Clone, Copy)]
+struct Shared<T>(*mut T);
+
+// SAFETY: every task writes only the region of its own tile.
+unsafe impl<T> Send for Shared<T> {}
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// # Safety
+    /// The region lies inside the buffer, and no other task touches it.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn region(&self, start: usize, len: usize) -> &mut [T] {
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(start), len) }
+    }
+}
+
+/// A matrix in a slice: element `(i, j)` lies at `i * row + j * column`.
+#[derive(Clone, Copy)]
+struct Matrix<'a> {
+    values: &'a [f32],
+    row: usize,
+    column: usize,
+}
+
+impl<'a> Matrix<'a> {
+    fn rows_of(values: &'a [f32], width: usize) -> Self {
+        Self {
+            values,
+            row: width,
+            column: 1,
+        }
+    }
+
+    fn transposed(self) -> Self {
+        Self {
+            row: self.column,
+            column: self.row,
+            ..self
+        }
+    }
+}
+
+/// `target = left * right`, or `+=` with `accumulate`; `target` has rows of `stride` values.
+fn multiply(
+    [m, n, k]: [usize; 3],
+    left: Matrix,
+    right: Matrix,
+    target: &mut [f32],
+    stride: usize,
+    accumulate: bool,
+) {
+    let last = |matrix: &Matrix, rows: usize, columns: usize| {
+        (rows - 1) * matrix.row + (columns - 1) * matrix.column
+    };
+    assert!(last(&left, m, k) < left.values.len() && last(&right, k, n) < right.values.len());
+    assert!((m - 1) * stride + n <= target.len());
+    // SAFETY: the assertions keep every element that gemm touches inside its slice.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            target.as_mut_ptr(),
+            1,
+            stride as isize,
+            accumulate,
+            left.values.as_ptr(),
+            left.column as isize,
+            left.row as isize,
+            right.values.as_ptr(),
+            right.column as isize,
+            right.row as isize,
+            1.0,
+            1.0,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}
+
+/// The gradient of the output for a tile, `[channels_out, columns]`.
+fn gather_output<E: Element>(
+    geometry: &Geometry,
+    grad: &[E],
+    columns: std::ops::Range<usize>,
+    target: &mut [f32],
+) {
+    let (width, positions) = (columns.len(), geometry.positions());
+    for (image, within, offset) in geometry.pieces(columns) {
+        for channel in 0..geometry.channels_out {
+            let source = (image * geometry.channels_out + channel) * positions;
+            E::widen(
+                &grad[source + within.start..source + within.end],
+                &mut target[channel * width + offset..][..within.len()],
+            );
+        }
+    }
+}
+
+fn tiles(columns: usize, tile: usize) -> Vec<std::ops::Range<usize>> {
+    (0..columns)
+        .step_by(tile)
+        .map(|start| start..(start + tile).min(columns))
+        .collect()
+}
+
+/// `[batch, channels_out, output]` in `x`'s dtype.
+pub fn forward<E: Element>(x: FlexTensor, weight: FlexTensor, geometry: &Geometry) -> FlexTensor {
+    let (x, weight) = (contiguous(x), contiguous(weight));
+    let (x, weight): (&[E], &[E]) = (x.storage(), weight.storage());
+    let weight = f32_values(weight);
+    let (rows, positions) = (geometry.rows(), geometry.positions());
+    let out_channels = geometry.channels_out;
+    let columns = geometry.batch * positions;
+    let tile = geometry.tile(rows, columns, rayon::current_num_threads());
+
+    let mut output = vec![E::zeroed(); columns * out_channels];
+    let shared = Shared(output.as_mut_ptr());
+    tiles(columns, tile).into_par_iter().for_each_init(
+        || (Vec::new(), Vec::new()),
+        |(gathered, product): &mut (Vec<f32>, Vec<f32>), columns| {
+            let width = columns.len();
+            gathered.resize(rows * width, 0.0);
+            product.resize(out_channels * width, 0.0);
+            geometry.gather(x, 0..geometry.channels_in, columns.clone(), gathered);
+            multiply(
+                [out_channels, width, rows],
+                Matrix::rows_of(&weight, rows),
+                Matrix::rows_of(gathered, width),
+                product,
+                width,
+                false,
+            );
+            for (image, within, offset) in geometry.pieces(columns) {
+                for channel in 0..out_channels {
+                    let start = (image * out_channels + channel) * positions + within.start;
+                    // SAFETY: these positions of this image belong to this tile alone.
+                    let target = unsafe { shared.region(start, within.len()) };
+                    E::narrow(&product[channel * width + offset..][..within.len()], target);
+                }
+            }
+        },
+    );
+    let [height, width] = geometry.output;
+    tensor(output, [geometry.batch, out_channels, height, width])
+}
+
+/// `[batch, channels_in, input]` in the gradient's dtype.
+pub fn input_grad<E: Element>(
+    weight: FlexTensor,
+    grad: FlexTensor,
+    geometry: &Geometry,
+) -> FlexTensor {
+    let (weight, grad) = (contiguous(weight), contiguous(grad));
+    let (weight, grad): (&[E], &[E]) = (weight.storage(), grad.storage());
+    let weight = f32_values(weight);
+    let (rows, positions) = (geometry.rows(), geometry.positions());
+    let (out_channels, image_len) = (
+        geometry.channels_out,
+        geometry.channels_in * geometry.plane(),
+    );
+    let threads = rayon::current_num_threads();
+    let tile = geometry.tile(rows.max(out_channels), geometry.batch * positions, threads);
+    let group = (tile / positions).max(1);
+
+    let mut output = vec![E::zeroed(); geometry.batch * image_len];
+    let groups = output.par_chunks_mut(group * image_len).enumerate();
+    groups.for_each_init(
+        || (Vec::new(), Vec::new(), Vec::new()),
+        |(outer, product, images): &mut (Vec<f32>, Vec<f32>, Vec<f32>), (index, target)| {
+            images.clear();
+            images.resize(target.len(), 0.0);
+            let first = index * group;
+            let last = first + target.len() / image_len;
+            for columns in tiles((last - first) * positions, tile) {
+                let columns = columns.start + first * positions..columns.end + first * positions;
+                let width = columns.len();
+                outer.resize(out_channels * width, 0.0);
+                product.resize(rows * width, 0.0);
+                gather_output(geometry, grad, columns.clone(), outer);
+                multiply(
+                    [rows, width, out_channels],
+                    Matrix::rows_of(&weight, rows).transposed(),
+                    Matrix::rows_of(outer, width),
+                    product,
+                    width,
+                    false,
+                );
+                for (image, within, offset) in geometry.pieces(columns) {
+                    let image = &mut images[(image - first) * image_len..][..image_len];
+                    geometry.scatter_add(&product[offset..], width, within, image);
+                }
+            }
+            E::narrow(images, target);
+        },
+    );
+    let [height, width] = geometry.input;
+    tensor(
+        output,
+        [geometry.batch, geometry.channels_in, height, width],
+    )
+}
+
+/// `[channels_out, channels_in, kernel]`, always f32: sums over a batch don't belong in half.
+pub fn weight_grad<E: Element>(x: FlexTensor, grad: FlexTensor, geometry: &Geometry) -> FlexTensor {
+    let (x, grad) = (contiguous(x), contiguous(grad));
+    let (x, grad): (&[E], &[E]) = (x.storage(), grad.storage());
+    let (rows, taps) = (geometry.rows(), geometry.taps());
+    let (out_channels, columns) = (geometry.channels_out, geometry.batch * geometry.positions());
+    let block = geometry.channels_in.div_ceil(rayon::current_num_threads());
+    let tile = geometry.tile((block * taps).max(out_channels), columns, 1);
+
+    let mut output = vec![0.0f32; out_channels * rows];
+    let shared = Shared(output.as_mut_ptr());
+    let blocks = tiles(geometry.channels_in, block);
+    blocks.into_par_iter().for_each(|channels| {
+        let block_rows = channels.len() * taps;
+        let (mut gathered, mut outer) = (Vec::new(), Vec::new());
+        let mut sum = vec![0.0; out_channels * block_rows];
+        for columns in tiles(columns, tile) {
+            let width = columns.len();
+            gathered.resize(block_rows * width, 0.0);
+            outer.resize(out_channels * width, 0.0);
+            geometry.gather(x, channels.clone(), columns.clone(), &mut gathered);
+            gather_output(geometry, grad, columns, &mut outer);
+            multiply(
+                [out_channels, block_rows, width],
+                Matrix::rows_of(&outer, width),
+                Matrix::rows_of(&gathered, width).transposed(),
+                &mut sum,
+                block_rows,
+                true,
+            );
+        }
+        for (channel, sum) in sum.chunks(block_rows).enumerate() {
+            // SAFETY: these input channels belong to this block alone.
+            let target =
+                unsafe { shared.region(channel * rows + channels.start * taps, block_rows) };
+            target.copy_from_slice(sum);
+        }
+    });
+    let [height, width] = geometry.kernel;
+    tensor(output, [out_channels, geometry.channels_in, height, width])
+}

@@ -1,0 +1,89 @@
+//! CPU kernels: f32 arithmetic straight from and to half-precision storage, no copies the size of
+//! an activation, and matrix products over all images of a batch at once.
+//!
+//! Burn-flex multiplies image by image and differentiates a convolution's weight by a convolution
+//! with a kernel as large as the image; `benches/step.rs` measures what the difference is.
+
+mod columns;
+mod conv;
+mod element;
+mod norm;
+
+use burn::backend::ops::{ConvOptions, ModuleOps};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Flex, TensorMetadata};
+
+use super::kernels::{Activation, Kernels, NormActGrads, NormActSaved, cast};
+use columns::Geometry;
+use element::by_dtype;
+
+impl Kernels for Flex {
+    fn conv2d_forward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        options: ConvOptions<2>,
+    ) -> FloatTensor<Self> {
+        let dtype = x.dtype();
+        let weight = cast::<Self>(weight, dtype);
+        match Geometry::supported(&x.shape(), &weight.shape(), &options) {
+            Some(geometry) => by_dtype!(dtype, E => conv::forward::<E>(x, weight, &geometry)),
+            None => Self::conv2d(x, weight, None, options),
+        }
+    }
+
+    fn conv2d_input_grad(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        options: ConvOptions<2>,
+    ) -> FloatTensor<Self> {
+        let dtype = x.dtype();
+        let weight = cast::<Self>(weight, dtype);
+        match Geometry::supported(&x.shape(), &weight.shape(), &options) {
+            Some(geometry) => {
+                drop(x);
+                by_dtype!(dtype, E => conv::input_grad::<E>(weight, grad, &geometry))
+            }
+            None => Self::conv2d_x_backward(x, weight, grad, options),
+        }
+    }
+
+    fn conv2d_weight_grad(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        options: ConvOptions<2>,
+    ) -> FloatTensor<Self> {
+        let (dtype, stored) = (x.dtype(), weight.dtype());
+        match Geometry::supported(&x.shape(), &weight.shape(), &options) {
+            Some(geometry) => {
+                let grad = by_dtype!(dtype, E => conv::weight_grad::<E>(x, grad, &geometry));
+                cast::<Self>(grad, stored)
+            }
+            None => {
+                let weight = cast::<Self>(weight, dtype);
+                let grad = Self::conv2d_weight_backward(x, weight, grad, options);
+                cast::<Self>(grad, stored)
+            }
+        }
+    }
+
+    fn norm_act_forward(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        residual: Option<FloatTensor<Self>>,
+        epsilon: f64,
+        activation: Activation,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        by_dtype!(x.dtype(), E => norm::forward::<E>(x, gamma, beta, residual, epsilon, activation))
+    }
+
+    fn norm_act_backward(
+        saved: NormActSaved<Self>,
+        grad: FloatTensor<Self>,
+        residual: bool,
+    ) -> NormActGrads<Self> {
+        by_dtype!(saved.x.dtype(), E => norm::backward::<E>(saved, grad, residual))
+    }
+}

@@ -1,0 +1,158 @@
+//! What one backend computes for the lean operations; the defaults compose Burn's own.
+
+use burn::backend::ops::ConvOptions;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, TensorMetadata};
+use burn::tensor::{DType, FloatDType};
+
+/// The activation fused behind a normalisation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activation {
+    /// Leave the value as it is.
+    Identity,
+    /// `max(0, v)`.
+    #[default]
+    Relu,
+}
+
+/// Everything the backward of `act(batch_norm(x) + residual)` needs.
+#[derive(Clone, Debug)]
+pub struct NormActSaved<B: Backend> {
+    /// The input as the forward saw it, `[batch, channels, ...]`, in the compute dtype.
+    pub x: FloatTensor<B>,
+    /// Scale, `[channels]`, f32.
+    pub gamma: FloatTensor<B>,
+    /// Shift, `[channels]`, f32.
+    pub beta: FloatTensor<B>,
+    /// Batch mean, `[channels]`, f32.
+    pub mean: FloatTensor<B>,
+    /// Biased batch variance, `[channels]`, f32.
+    pub variance: FloatTensor<B>,
+    /// The output; kept only where a residual makes the sign impossible to recompute from `x`.
+    pub output: Option<FloatTensor<B>>,
+    /// Added to the variance.
+    pub epsilon: f64,
+    /// Which activation followed.
+    pub activation: Activation,
+}
+
+/// Gradients of the normalisation with its activation.
+pub struct NormActGrads<B: Backend> {
+    /// For the input, in its dtype.
+    pub x: FloatTensor<B>,
+    /// For gamma, f32.
+    pub gamma: FloatTensor<B>,
+    /// For beta, f32.
+    pub beta: FloatTensor<B>,
+    /// For the residual: the incoming gradient behind the activation's mask.
+    pub residual: Option<FloatTensor<B>>,
+}
+
+/// Casts, where needed.
+pub fn cast<B: Backend>(tensor: FloatTensor<B>, dtype: DType) -> FloatTensor<B> {
+    if tensor.dtype() == dtype {
+        tensor
+    } else {
+        B::float_cast(tensor, FloatDType::from(dtype))
+    }
+}
+
+/// The kernels behind [`LeanOps`](super::LeanOps).
+pub trait Kernels: Backend {
+    /// Convolution in `x`'s dtype, whatever the weight is stored in.
+    fn conv2d_forward(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        options: ConvOptions<2>,
+    ) -> FloatTensor<Self> {
+        let weight = cast::<Self>(weight, x.dtype());
+        Self::conv2d(x, weight, None, options)
+    }
+
+    /// Gradient for the convolution's input, in the input's dtype.
+    fn conv2d_input_grad(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        options: ConvOptions<2>,
+    ) -> FloatTensor<Self> {
+        let weight = cast::<Self>(weight, x.dtype());
+        Self::conv2d_x_backward(x, weight, grad, options)
+    }
+
+    /// Gradient for the convolution's weight, in the dtype that the weight is stored in.
+    fn conv2d_weight_grad(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        options: ConvOptions<2>,
+    ) -> FloatTensor<Self> {
+        let stored = weight.dtype();
+        let weight = cast::<Self>(weight, x.dtype());
+        cast::<Self>(
+            Self::conv2d_weight_backward(x, weight, grad, options),
+            stored,
+        )
+    }
+
+    /// Output (in `x`'s dtype), f32 mean, f32 biased variance. Everything between is f32.
+    fn norm_act_forward(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        residual: Option<FloatTensor<Self>>,
+        epsilon: f64,
+        activation: Activation,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        let dtype = x.dtype();
+        let normed = Self::batch_norm_train(cast::<Self>(x, DType::F32), gamma, beta, epsilon);
+        let mut y = normed.output;
+        if let Some(residual) = residual {
+            y = Self::float_add(y, cast::<Self>(residual, DType::F32));
+        }
+        if activation == Activation::Relu {
+            y = Self::relu(y);
+        }
+        (cast::<Self>(y, dtype), normed.mean, normed.variance)
+    }
+
+    /// Burn's batch-norm backward on the widened input, behind the activation's mask.
+    fn norm_act_backward(
+        saved: NormActSaved<Self>,
+        grad: FloatTensor<Self>,
+        residual: bool,
+    ) -> NormActGrads<Self> {
+        let dtype = saved.x.dtype();
+        let x = cast::<Self>(saved.x, DType::F32);
+        let mut grad = cast::<Self>(grad, DType::F32);
+        if saved.activation == Activation::Relu {
+            let output = match saved.output {
+                Some(output) => cast::<Self>(output, DType::F32),
+                None => Self::batch_norm(
+                    x.clone(),
+                    saved.gamma.clone(),
+                    saved.beta,
+                    saved.mean.clone(),
+                    saved.variance.clone(),
+                    saved.epsilon,
+                ),
+            };
+            grad = Self::relu_backward(Self::relu(output), grad);
+        }
+        let residual = residual.then(|| cast::<Self>(grad.clone(), dtype));
+        let grads = Self::batch_norm_train_backward(
+            x,
+            saved.gamma,
+            saved.mean,
+            saved.variance,
+            saved.epsilon,
+            grad,
+        );
+        NormActGrads {
+            x: cast::<Self>(grads.x_grad, dtype),
+            gamma: grads.gamma_grad,
+            beta: grads.beta_grad,
+            residual,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Differentiable operations that keep less for the backward than Burn's own.
+//!
+//! | operation | keeps | Burn keeps |
+//! |---|---|---|
+//! | [`conv2d`] | its input, and a handle to the stored weight | input, and the half-precision copy of the weight |
+//! | [`norm_act`] | its input (and its output when a residual is added) | BatchNorm's input, the ReLU's input and output |
+//!
+//! [`LeanOps`] is the seam to Burn: one method per operation, dispatched over backends, with the
+//! derivative written by hand in the `Autodiff` implementation. [`Kernels`] is what a backend may
+//! do better than the portable composition of Burn's operations; flex does (`flex/`).
+
+mod conv;
+#[cfg(feature = "flex")]
+mod flex;
+mod kernels;
+mod norm;
+mod probe;
+
+#[cfg(feature = "cube")]
+use burn::backend::Cube;
+#[cfg(feature = "flex")]
+use burn::backend::Flex;
+use burn::backend::ops::ConvOptions;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, backend_extension};
+use burn_autodiff::Autodiff;
+use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+
+pub use conv::conv2d;
+pub use kernels::{Activation, Kernels};
+pub use norm::norm_act;
+pub use probe::probe;
+
+/// The operations as Burn's dispatch sees them.
+#[backend_extension(Autodiff, Cube: cfg(feature = "cube"), Flex: cfg(feature = "flex"))]
+pub trait LeanOps: Backend {
+    /// 2-D convolution of `x` `[batch, in, height, width]` with `weight` `[out, in, kh, kw]`.
+    ///
+    /// The weight may be stored wider than `x`: it is cast inside, for the forward and again for
+    /// the backward, and the half-precision copy does not outlive either.
+    fn lean_conv2d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        options: ConvOptions<2>,
+    ) -> FloatTensor<Self>;
+
+    /// `act(batch_norm(x))` with the statistics of the batch; returns the output in `x`'s dtype,
+    /// and the f32 mean and biased variance per channel.
+    fn lean_norm_act(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        epsilon: f64,
+        activation: Activation,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+
+    /// `act(batch_norm(x) + residual)`, likewise.
+    fn lean_norm_add_act(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        residual: FloatTensor<Self>,
+        epsilon: f64,
+        activation: Activation,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+
+    /// The identity; see [`probe`].
+    fn lean_probe(x: FloatTensor<Self>, index: usize) -> FloatTensor<Self>;
+}
+
+macro_rules! lean_ops_by_kernels {
+    ($backend:ty) => {
+        impl LeanOps for $backend {
+            fn lean_conv2d(
+                x: FloatTensor<Self>,
+                weight: FloatTensor<Self>,
+                options: ConvOptions<2>,
+            ) -> FloatTensor<Self> {
+                <Self as Kernels>::conv2d_forward(x, weight, options)
+            }
+
+            fn lean_norm_act(
+                x: FloatTensor<Self>,
+                gamma: FloatTensor<Self>,
+                beta: FloatTensor<Self>,
+                epsilon: f64,
+                activation: Activation,
+            ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+                <Self as Kernels>::norm_act_forward(x, gamma, beta, None, epsilon, activation)
+            }
+
+            fn lean_norm_add_act(
+                x: FloatTensor<Self>,
+                gamma: FloatTensor<Self>,
+                beta: FloatTensor<Self>,
+                residual: FloatTensor<Self>,
+                epsilon: f64,
+                activation: Activation,
+            ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+                <Self as Kernels>::norm_act_forward(
+                    x,
+                    gamma,
+                    beta,
+                    Some(residual),
+                    epsilon,
+                    activation,
+                )
+            }
+
+            fn lean_probe(x: FloatTensor<Self>, _index: usize) -> FloatTensor<Self> {
+                x
+            }
+        }
+    };
+}
+
+#[cfg(feature = "flex")]
+lean_ops_by_kernels!(Flex);
+
+#[cfg(feature = "cube")]
+lean_ops_by_kernels!(Cube);
+#[cfg(feature = "cube")]
+impl Kernels for Cube {}
+
+impl<B: Kernels + LeanOps, C: CheckpointStrategy> LeanOps for Autodiff<B, C> {
+    fn lean_conv2d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        options: ConvOptions<2>,
+    ) -> FloatTensor<Self> {
+        conv::differentiable::<B, C>(x, weight, options)
+    }
+
+    fn lean_norm_act(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        epsilon: f64,
+        activation: Activation,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        norm::differentiable::<B, C>(x, gamma, beta, None, epsilon, activation)
+    }
+
+    fn lean_norm_add_act(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        residual: FloatTensor<Self>,
+        epsilon: f64,
+        activation: Activation,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        norm::differentiable::<B, C>(x, gamma, beta, Some(residual), epsilon, activation)
+    }
+
+    fn lean_probe(x: FloatTensor<Self>, index: usize) -> FloatTensor<Self> {
+        probe::differentiable::<B, C>(x, index)
+    }
+}

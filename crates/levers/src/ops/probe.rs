@@ -1,0 +1,54 @@
+//! An identity that notes what is alive when the forward, and later the backward, passes it.
+
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, Dispatch, TensorMetadata};
+use burn::tensor::Tensor;
+use burn_autodiff::Autodiff;
+use burn_autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+use burn_autodiff::grads::Gradients;
+use burn_autodiff::ops::{Backward, Ops, OpsKind};
+use leanburn_memory::{Bytes, Mark, trace};
+
+use super::LeanOps;
+
+/// Marks the place between two blocks as number `index` for the memory trace.
+///
+/// Does nothing, and adds nothing to the graph, unless a step is being recorded.
+pub fn probe<const D: usize>(x: Tensor<D>, index: usize) -> Tensor<D> {
+    if !trace::is_recording() || !x.device().is_autodiff() {
+        return x;
+    }
+    trace::mark(Mark::Forward(index), Bytes(0));
+    Tensor::from_dispatch(Dispatch::lean_probe(x.into_dispatch(), index))
+}
+
+#[derive(Debug)]
+struct ProbeBackward;
+
+impl<B: Backend> Backward<B, 1> for ProbeBackward {
+    type State = usize;
+
+    fn backward(self, ops: Ops<usize, 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+        let grad = grads.consume::<B>(&ops.node);
+        let bytes = grad.shape().num_elements() * grad.dtype().size();
+        trace::mark(Mark::Backward(ops.state), Bytes(bytes as u64));
+        if let [Some(parent)] = ops.parents {
+            grads.register::<B>(parent.id, grad);
+        }
+    }
+}
+
+pub(super) fn differentiable<B: LeanOps, C: CheckpointStrategy>(
+    x: FloatTensor<Autodiff<B, C>>,
+    index: usize,
+) -> FloatTensor<Autodiff<B, C>> {
+    let (primitive, node) = x.into_parts();
+    match ProbeBackward
+        .prepare::<C>([node])
+        .compute_bound()
+        .stateful()
+    {
+        OpsKind::Tracked(prep) => prep.finish(index, primitive),
+        OpsKind::UnTracked(prep) => prep.finish(primitive),
+    }
+}

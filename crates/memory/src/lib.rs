@@ -1,0 +1,42 @@
+//! Bytes, the ledger of memory rows, and the meters that fill it.
+//!
+//! Every row of the memory table has one definition, [`Row::meaning`], and predict, measure and
+//! compare all use it. A [`Meter`] reads one device; a [`census()`] counts what a module stores;
+//! a [`Measurement`] holds what one step took; [`Table`] prints it and [`to_json`] writes it.
+//!
+//! ```
+//! use leanburn_memory::{Bytes, Ledger, Measurement, Phase, Row, render};
+//!
+//! let measured = Measurement {
+//!     phase: Phase::Backward,
+//!     peak: Bytes(3 << 20),
+//!     kept_after_forward: Some(Bytes(2 << 20)),
+//!     rows: Ledger::default().with(Row::Parameters, Bytes(1 << 20)),
+//! };
+//! print!("{}", render(&measured, None));
+//! ```
+
+pub mod allocator;
+pub mod bytes;
+pub mod census;
+pub mod heap;
+pub mod json;
+pub mod ledger;
+pub mod meter;
+mod process;
+pub mod table;
+pub mod trace;
+
+pub use allocator::CountingAllocator;
+pub use bytes::{Bytes, BytesError};
+pub use census::{Census, Count, census};
+pub use json::to_json;
+pub use ledger::{Ledger, Measurement, Phase, Row};
+pub use meter::Meter;
+pub use table::{Table, render};
+pub use trace::{Known, Mark, Trace};
+
+// The unit tests count their own heap.
+#[cfg(test)]
+#[global_allocator]
+static ALLOC: CountingAllocator = CountingAllocator::system();

@@ -1,0 +1,7 @@
+//! Models whose memory leanburn accounts for, with the names of the libraries that people come from.
+
+pub mod resnet;
+pub mod weights;
+
+pub use resnet::{Depth, ResNet, ResNetConfig, Stem};
+pub use weights::{LoadReport, WeightsError};

@@ -1,0 +1,112 @@
+//! The two residual blocks: basic (two 3x3) and bottleneck (1x1, 3x3, 1x1).
+
+use burn::module::Module;
+use burn::nn::conv::Conv2d;
+use burn::nn::{BatchNorm, BatchNormConfig};
+use burn::tensor::{Device, Tensor};
+use leanburn_levers::{Activation, conv2d, norm_act};
+
+use super::conv;
+
+/// What the blocks of one stage have in common.
+pub(super) struct BlockConfig {
+    pub width: usize,
+    pub bottleneck: bool,
+    pub zero_init: bool,
+}
+
+impl BlockConfig {
+    pub fn channels_out(&self) -> usize {
+        if self.bottleneck {
+            self.width * 4
+        } else {
+            self.width
+        }
+    }
+
+    pub fn init(&self, channels_in: usize, stride: usize, device: &Device) -> Block {
+        let (width, out) = (self.width, self.channels_out());
+        let norm = |channels| BatchNormConfig::new(channels).init(device);
+        let last_norm = |channels| {
+            let mut norm = norm(channels);
+            if self.zero_init {
+                norm.gamma = norm.gamma.map(|gamma| gamma.zeros_like().require_grad());
+            }
+            norm
+        };
+        let downsample = (stride != 1 || channels_in != out).then(|| Downsample {
+            conv: conv([channels_in, out], 1, stride, device),
+            bn: norm(out),
+        });
+        if self.bottleneck {
+            Block {
+                conv1: conv([channels_in, width], 1, 1, device),
+                bn1: norm(width),
+                conv2: conv([width, width], 3, stride, device),
+                bn2: norm(width),
+                conv3: Some(conv([width, out], 1, 1, device)),
+                bn3: Some(last_norm(out)),
+                downsample,
+            }
+        } else {
+            Block {
+                conv1: conv([channels_in, width], 3, stride, device),
+                bn1: norm(width),
+                conv2: conv([width, width], 3, 1, device),
+                bn2: last_norm(width),
+                conv3: None,
+                bn3: None,
+                downsample,
+            }
+        }
+    }
+}
+
+/// Brings the block's input to the shape of its output; `downsample.0` and `.1` in torchvision.
+#[derive(Module, Debug)]
+pub struct Downsample {
+    /// 1x1 convolution.
+    pub conv: Conv2d,
+    /// Its norm.
+    pub bn: BatchNorm,
+}
+
+/// A residual block; the third convolution makes it a bottleneck.
+#[derive(Module, Debug)]
+pub struct Block {
+    /// 1x1 in a bottleneck, else 3x3 with the stride.
+    pub conv1: Conv2d,
+    /// Norm of the first convolution.
+    pub bn1: BatchNorm,
+    /// 3x3; has the stride in a bottleneck.
+    pub conv2: Conv2d,
+    /// Norm of the second convolution.
+    pub bn2: BatchNorm,
+    /// 1x1, bottleneck only.
+    pub conv3: Option<Conv2d>,
+    /// Norm of the third convolution.
+    pub bn3: Option<BatchNorm>,
+    /// Where input and output differ in shape.
+    pub downsample: Option<Downsample>,
+}
+
+impl Block {
+    /// `[batch, channels, height, width]` in the dtype of `x`.
+    pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+        let residual = match &self.downsample {
+            Some(Downsample { conv, bn }) => {
+                norm_act(bn, conv2d(conv, x.clone()), None, Activation::Identity)
+            }
+            None => x.clone(),
+        };
+        let y = conv2d(&self.conv1, x);
+        let y = norm_act(&self.bn1, y, None, Activation::Relu);
+        let y = conv2d(&self.conv2, y);
+        let (Some(conv3), Some(bn3)) = (&self.conv3, &self.bn3) else {
+            return norm_act(&self.bn2, y, Some(residual), Activation::Relu);
+        };
+        let y = norm_act(&self.bn2, y, None, Activation::Relu);
+        let y = conv2d(conv3, y);
+        norm_act(bn3, y, Some(residual), Activation::Relu)
+    }
+}

@@ -1,0 +1,1 @@
+//! Equality with torchvision; `benches/peers/golden_resnet.py` makes the files.

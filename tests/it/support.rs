@@ -1,0 +1,43 @@
+//! What the topics share: devices, closed-form values, comparisons, and the heap to oneself.
+
+use std::sync::{Mutex, MutexGuard};
+
+use burn::tensor::{Device, Distribution, Shape, Tensor};
+
+/// Every device that numeric tests run on: flex always; wgpu where `LEANBURN_TEST_WGPU=1` says that
+/// an adapter is there, which CI sets after installing a software one.
+pub fn devices() -> Vec<Device> {
+    let mut devices = vec![Device::flex()];
+    #[cfg(feature = "wgpu")]
+    if std::env::var_os("LEANBURN_TEST_WGPU").is_some() {
+        devices.push(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice));
+    }
+    devices
+}
+
+/// The heap is one per process: tests that count it, and tests that would disturb them, hold this.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static HEAP: Mutex<()> = Mutex::new(());
+    HEAP.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+pub fn random<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
+    Tensor::random(Shape::from(shape), Distribution::Normal(0.0, 1.0), device)
+}
+
+pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().iter::<f32>().collect()
+}
+
+/// Largest absolute difference over the largest magnitude of the reference.
+pub fn relative_error(actual: &[f32], expected: &[f32]) -> f32 {
+    assert_eq!(actual.len(), expected.len());
+    let largest = expected.iter().fold(0.0f32, |max, v| max.max(v.abs()));
+    let worst = actual
+        .iter()
+        .zip(expected)
+        .map(|(a, e)| (a - e).abs())
+        .fold(0.0, f32::max);
+    assert!(actual.iter().all(|v| v.is_finite()), "not finite");
+    worst / largest.max(f32::MIN_POSITIVE)
+}
