@@ -1,5 +1,6 @@
 //! torchvision state dicts in and out: `.safetensors` and `.pth`, by torchvision's own names.
 
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -75,6 +76,19 @@ pub struct LoadReport {
     pub ignored: usize,
     /// Whether the head was left as it was.
     pub new_head: bool,
+}
+
+impl fmt::Display for LoadReport {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} tensors loaded", self.loaded)?;
+        if self.ignored > 0 {
+            write!(f, ", {} num_batches_tracked counters ignored", self.ignored)?;
+        }
+        if self.new_head {
+            write!(f, ", new head")?;
+        }
+        Ok(())
+    }
 }
 
 impl ResNet {

@@ -72,6 +72,11 @@ impl Geometry {
         self.channels_in * self.taps()
     }
 
+    /// Whether an image is its own matrix of columns.
+    fn is_pointwise(&self) -> bool {
+        self.taps() == 1 && self.stride == [1, 1] && self.padding == [0, 0]
+    }
+
     /// Columns in a tile of `rows` rows, when `threads` share `columns`.
     pub fn tile(&self, rows: usize, columns: usize, threads: usize) -> usize {
         let by_memory = (TILE_BYTES / 4 / rows.max(1)).max(64);
@@ -153,6 +158,16 @@ impl Geometry {
     ) {
         let width = columns.len();
         let plane = self.plane();
+        if self.is_pointwise() {
+            for (image, positions, offset) in self.pieces(columns) {
+                for (row, channel) in channels.clone().enumerate() {
+                    let source = &x[(image * self.channels_in + channel) * plane..][..plane];
+                    let target = &mut out[row * width + offset..][..positions.len()];
+                    E::widen(&source[positions.clone()], target);
+                }
+            }
+            return;
+        }
         let mut widened = vec![
             0.0;
             if E::as_f32(&x[..1]).is_some() {
@@ -215,6 +230,13 @@ impl Geometry {
         image: &mut [f32],
     ) {
         let plane = self.plane();
+        if self.is_pointwise() {
+            for channel in 0..self.channels_in {
+                let target = &mut image[channel * plane..][positions.clone()];
+                target.copy_from_slice(&columns[channel * width..][..positions.len()]);
+            }
+            return;
+        }
         for row in 0..self.rows() {
             let (channel, tap) = (row / self.taps(), row % self.taps());
             let source = &columns[row * width..][..positions.len()];

@@ -1,0 +1,195 @@
+//! Which device to compute on. Burn's own default goes by compiled features and probes nothing.
+
+use std::fmt;
+use std::str::FromStr;
+
+use burn::tensor::Device;
+#[cfg(feature = "wgpu")]
+use burn::tensor::{DeviceKind, DeviceType};
+use serde::{Deserialize, Serialize};
+
+use crate::TrainError;
+
+/// What `--backend` takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// CUDA where it is compiled in and there is a GPU, else a wgpu GPU, else flex.
+    #[default]
+    Auto,
+    /// The CPU.
+    Flex,
+    /// Any GPU through wgpu's shader language; takes a software adapter where there is no other.
+    Wgpu,
+    /// A GPU through Vulkan and SPIR-V.
+    Vulkan,
+    /// An NVIDIA GPU.
+    Cuda,
+}
+
+impl Backend {
+    const ALL: [Self; 5] = [Self::Auto, Self::Flex, Self::Wgpu, Self::Vulkan, Self::Cuda];
+
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Flex => "flex",
+            Self::Wgpu => "wgpu",
+            Self::Vulkan => "vulkan",
+            Self::Cuda => "cuda",
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Backend {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|backend| backend.name() == text)
+            .ok_or_else(|| format!("unknown backend '{text}': use auto, flex, wgpu, vulkan or cuda"))
+    }
+}
+
+/// A device, and why it was taken.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// Without autodiff.
+    pub device: Device,
+    /// Never `Auto`.
+    pub backend: Backend,
+    /// For the first line of a run.
+    pub why: String,
+}
+
+impl Chosen {
+    #[cfg_attr(not(any(feature = "flex", feature = "wgpu", feature = "cuda")), allow(dead_code))]
+    fn new(device: Device, backend: Backend, why: impl Into<String>) -> Self {
+        Self {
+            device,
+            backend,
+            why: why.into(),
+        }
+    }
+}
+
+/// Opens the backend, or says what is missing and what to use instead.
+pub fn choose(backend: Backend) -> Result<Chosen, TrainError> {
+    match backend {
+        Backend::Auto => auto(),
+        Backend::Flex => flex("asked for"),
+        Backend::Wgpu => wgpu(),
+        Backend::Vulkan => vulkan(),
+        Backend::Cuda => cuda()
+            .ok_or_else(|| missing("cuda", cfg!(feature = "cuda"), "no NVIDIA driver or no GPU found")),
+    }
+}
+
+fn missing(backend: &str, compiled: bool, reason: &str) -> TrainError {
+    TrainError::Device(if compiled {
+        format!("--backend {backend}: {reason}; use --backend flex to compute on the CPU")
+    } else {
+        format!(
+            "--backend {backend}: not compiled in; build with --features {backend}, or use --backend auto"
+        )
+    })
+}
+
+fn auto() -> Result<Chosen, TrainError> {
+    if let Some(chosen) = cuda() {
+        return Ok(chosen);
+    }
+    #[cfg(feature = "wgpu")]
+    {
+        let present = Device::enumerate(DeviceType::Wgpu).into_vec();
+        for (kind, what) in [
+            (DeviceKind::DiscreteGpu(0), "a discrete GPU"),
+            (DeviceKind::IntegratedGpu(0), "an integrated GPU"),
+        ] {
+            let device = Device::wgpu(kind);
+            if present.contains(&device) {
+                return Ok(Chosen::new(device, Backend::Wgpu, format!("found {what}")));
+            }
+        }
+    }
+    flex("no GPU found")
+}
+
+#[cfg_attr(not(feature = "flex"), allow(unused_variables))]
+fn flex(why: &str) -> Result<Chosen, TrainError> {
+    #[cfg(feature = "flex")]
+    return Ok(Chosen::new(Device::flex(), Backend::Flex, why));
+    #[cfg(not(feature = "flex"))]
+    Err(missing("flex", false, ""))
+}
+
+fn wgpu() -> Result<Chosen, TrainError> {
+    #[cfg(feature = "wgpu")]
+    {
+        let present = Device::enumerate(DeviceType::Wgpu).into_vec();
+        let gpu = [DeviceKind::DiscreteGpu(0), DeviceKind::IntegratedGpu(0), DeviceKind::VirtualGpu(0)]
+            .into_iter()
+            .map(Device::wgpu)
+            .find(|device| present.contains(device));
+        match (gpu, present.into_iter().next()) {
+            (Some(device), _) => return Ok(Chosen::new(device, Backend::Wgpu, "asked for")),
+            (None, Some(device)) => {
+                let why = "asked for; a software adapter, the machine has no other";
+                return Ok(Chosen::new(device, Backend::Wgpu, why));
+            }
+            (None, None) => {}
+        }
+    }
+    let reason = "no adapter found; install a Vulkan driver";
+    Err(missing("wgpu", cfg!(feature = "wgpu"), reason))
+}
+
+fn vulkan() -> Result<Chosen, TrainError> {
+    #[cfg(feature = "vulkan")]
+    if let Some(device) = Device::enumerate(DeviceType::Vulkan).into_vec().into_iter().next() {
+        return Ok(Chosen::new(device, Backend::Vulkan, "asked for"));
+    }
+    let reason = "no Vulkan adapter found; install a driver";
+    Err(missing("vulkan", cfg!(feature = "vulkan"), reason))
+}
+
+fn cuda() -> Option<Chosen> {
+    #[cfg(feature = "cuda")]
+    {
+        // Safe without a driver: the list is then empty.
+        let present = Device::enumerate(burn::tensor::DeviceType::Cuda).into_vec();
+        if let Some(device) = present.into_iter().next() {
+            return Some(Chosen::new(device, Backend::Cuda, "found an NVIDIA GPU"));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for backend in Backend::ALL {
+            assert_eq!(backend.name().parse(), Ok(backend));
+        }
+        assert!("gpu".parse::<Backend>().is_err());
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    #[test]
+    fn a_backend_that_is_not_there_says_how_to_get_it() {
+        let error = choose(Backend::Cuda).unwrap_err();
+        assert!(error.is_wrong_use());
+        assert!(error.to_string().contains("--features cuda"), "{error}");
+    }
+}

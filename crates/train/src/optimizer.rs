@@ -1,0 +1,163 @@
+//! Burn's optimizers, with weight decay kept away from norms and biases.
+
+mod resumable;
+
+use std::fmt;
+use std::str::FromStr;
+
+use burn::module::{Module, ModuleVisitor, Param, ParamGroup, ParamId};
+use burn::optim::decay::WeightDecayConfig;
+use burn::optim::momentum::MomentumConfig;
+use burn::optim::{AdamWConfig, LionConfig, ModuleOptimizer, SgdConfig};
+use burn::tensor::Tensor;
+use leanburn_memory::Bytes;
+use serde::{Deserialize, Serialize};
+
+use resumable::Resumable;
+
+/// Which optimizer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptimizerKind {
+    /// Stochastic gradient descent with momentum 0.9 (one f32 per parameter).
+    #[default]
+    Sgd,
+    /// Adam with decoupled weight decay (two).
+    AdamW,
+    /// Lion (one); wants a learning rate three to ten times smaller than AdamW's.
+    Lion,
+}
+
+impl OptimizerKind {
+    const ALL: [Self; 3] = [Self::Sgd, Self::AdamW, Self::Lion];
+
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sgd => "sgd",
+            Self::AdamW => "adamw",
+            Self::Lion => "lion",
+        }
+    }
+
+    /// What it keeps for parameters of these bytes.
+    pub fn state_bytes(self, parameters: Bytes) -> Bytes {
+        let copies = match self {
+            Self::Sgd | Self::Lion => 1,
+            Self::AdamW => 2,
+        };
+        Bytes(parameters.0.saturating_mul(copies))
+    }
+
+    fn build(self, decay: f64) -> ModuleOptimizer {
+        match self {
+            Self::Sgd => Resumable(sgd(decay).build()).into(),
+            Self::AdamW => Resumable(adamw(decay).build()).into(),
+            Self::Lion => Resumable(lion(decay).build()).into(),
+        }
+    }
+
+    fn add_group(self, optimizer: ModuleOptimizer, group: ParamGroup) -> ModuleOptimizer {
+        match self {
+            Self::Sgd => optimizer.with_group(group, Resumable(sgd(0.0).build()), None),
+            Self::AdamW => optimizer.with_group(group, Resumable(adamw(0.0).build()), None),
+            Self::Lion => optimizer.with_group(group, Resumable(lion(0.0).build()), None),
+        }
+    }
+
+    /// An optimizer for this module, and which parameters it decays.
+    pub fn init<M: Module>(self, module: &M, weight_decay: f64) -> (ModuleOptimizer, DecayGroups) {
+        let mut groups = DecayGroups::default();
+        module.visit(&mut groups);
+        let mut optimizer = self.build(weight_decay);
+        if !groups.undecayed_ids.is_empty() {
+            optimizer = self.add_group(optimizer, ParamGroup::from_ids(groups.undecayed_ids.clone()));
+        }
+        (optimizer, groups)
+    }
+}
+
+fn sgd(decay: f64) -> SgdConfig {
+    let momentum = MomentumConfig::new().with_momentum(0.9).with_dampening(0.0);
+    let config = SgdConfig::new().with_momentum(Some(momentum));
+    if decay > 0.0 {
+        config.with_weight_decay(Some(WeightDecayConfig::new(decay as f32)))
+    } else {
+        config
+    }
+}
+
+// Trap B57: Burn's epsilon of 1e-5 stands; the moments are f32, like the gradients.
+fn adamw(decay: f64) -> AdamWConfig {
+    AdamWConfig::new().with_weight_decay(decay as f32)
+}
+
+fn lion(decay: f64) -> LionConfig {
+    LionConfig::new().with_weight_decay(decay as f32)
+}
+
+impl fmt::Display for OptimizerKind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for OptimizerKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == text)
+            .ok_or_else(|| format!("unknown optimizer '{text}': use sgd, adamw or lion"))
+    }
+}
+
+/// Which parameters weight decay pulls on: matrices and filters, not norms and biases.
+#[derive(Clone, Debug, Default)]
+pub struct DecayGroups {
+    /// Paths with decay.
+    pub decayed: Vec<String>,
+    /// Paths without.
+    pub undecayed: Vec<String>,
+    undecayed_ids: Vec<ParamId>,
+    path: Vec<String>,
+}
+
+impl DecayGroups {
+    /// One line: how many of each, and what the undecayed are called.
+    pub fn summary(&self) -> String {
+        let mut names: Vec<&str> = self.undecayed.iter().filter_map(|path| path.rsplit('.').next()).collect();
+        names.sort_unstable();
+        names.dedup();
+        format!(
+            "weight decay on {} tensors; none on {} ({})",
+            self.decayed.len(),
+            self.undecayed.len(),
+            names.join(", ")
+        )
+    }
+}
+
+impl ModuleVisitor for DecayGroups {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let path = self.path.join(".");
+        if path.ends_with("running_mean") || path.ends_with("running_var") {
+            return;
+        }
+        if D > 1 {
+            self.decayed.push(path);
+        } else {
+            self.undecayed.push(path);
+            self.undecayed_ids.push(param.id);
+        }
+    }
+}
