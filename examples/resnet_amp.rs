@@ -22,7 +22,9 @@ static ALLOC: CountingAllocator = CountingAllocator::system();
 /// Without flags: ResNet-50 on the digits that ship with the repository, for about three minutes on
 /// two CPU cores.
 #[derive(Parser)]
-#[command(after_help = "Exit codes: 0 done, 1 the run failed, 2 wrong use, 130 interrupted (and saved).")]
+#[command(
+    after_help = "Exit codes: 0 done, 1 the run failed, 2 wrong use, 130 interrupted (and saved)."
+)]
 struct Args {
     #[command(flatten)]
     run: RunArgs,
@@ -57,7 +59,10 @@ fn run(args: &Args) -> Result<Report, TrainError> {
     interrupt::install();
     let loaders = Loaders::open(&recipe)?;
     let report = train(args, &recipe, &chosen, &loaders, resumed)?;
-    let fp32 = args.compare_fp32.then(|| two_steps_in_f32(&recipe, &chosen, &loaders)).transpose()?;
+    let fp32 = args
+        .compare_fp32
+        .then(|| two_steps_in_f32(&recipe, &chosen, &loaders))
+        .transpose()?;
     report.save(&args.run.output.join("report.json"))?;
     if args.run.json {
         println!("{}", report.to_json());
@@ -80,20 +85,44 @@ fn train(
     let total = recipe.updates(loaders.train.batches());
     let (mut trainer, precision) = trainer(recipe, chosen, loaders, total)?;
     let parameters = census(trainer.model()).parameters.elements;
-    eprintln!("{} on {} ({}), {precision}", recipe.model.depth, chosen.backend, chosen.why);
-    eprintln!("{}: {} classes", loaders.train.source().name(), loaders.classes());
-    eprintln!("{} x {} images an update, {total} updates", recipe.train.accumulate, recipe.train.batch);
+    eprintln!(
+        "{} on {} ({}), {precision}",
+        recipe.model.depth, chosen.backend, chosen.why
+    );
+    eprintln!(
+        "{}: {} classes",
+        loaders.train.source().name(),
+        loaders.classes()
+    );
+    eprintln!("{}, {total} updates", recipe.train.window());
     eprintln!("{}", trainer.decay_groups().summary());
     let mut start = Start::default();
     if let Some(saved) = resumed {
-        start = Start { epoch: saved.state.epoch, samples: saved.state.samples };
-        eprintln!("resuming {} after update {}", saved.path.display(), saved.state.tried);
-        let schedule = recipe.schedule.start(recipe.optimizer.lr, total, saved.state.applied)?;
+        start = Start {
+            epoch: saved.state.epoch,
+            samples: saved.state.samples,
+        };
+        eprintln!(
+            "resuming {} after update {}",
+            saved.path.display(),
+            saved.state.tried
+        );
+        let schedule = recipe
+            .schedule
+            .start(recipe.optimizer.lr, total, saved.state.applied)?;
         trainer.restore(saved, schedule)?;
     }
     let mut progress = Progress::new(total, trainer.tried());
     let device = chosen.device.clone().autodiff();
-    let outcome = fit(&mut trainer, loaders, recipe, &device, &args.run.output, start, &mut progress)?;
+    let outcome = fit(
+        &mut trainer,
+        loaders,
+        recipe,
+        &device,
+        &args.run.output,
+        start,
+        &mut progress,
+    )?;
     progress.finish();
     Ok(Report {
         recipe: recipe.clone(),
@@ -133,7 +162,14 @@ fn trainer(
     let settings = Settings::of(recipe);
     let schedule = recipe.schedule.start(recipe.optimizer.lr, updates, 0)?;
     let scaler = LossScaler::new(recipe.precision.loss_scale.resolve(policy)?)?;
-    let trainer = Trainer::new(model.with_policy(policy), settings, schedule, scaler, meter, origin);
+    let trainer = Trainer::new(
+        model.with_policy(policy),
+        settings,
+        schedule,
+        scaler,
+        meter,
+        origin,
+    );
     Ok((trainer, policy.compute.name()))
 }
 

@@ -5,5 +5,11 @@ static ALLOC: leanburn::memory::CountingAllocator = leanburn::memory::CountingAl
 
 mod support;
 
+mod accumulation;
 mod golden;
+mod memory;
 mod ops;
+mod program;
+mod resume;
+mod scaling;
+mod weights;

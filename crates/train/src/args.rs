@@ -37,8 +37,11 @@ pub struct RunArgs {
     /// BatchNorm still sees single micro-batches.
     #[arg(long, value_name = "N")]
     pub accumulate: Option<usize>,
+    /// Images of one update, a multiple of the batch; sets --accumulate.
+    #[arg(long, value_name = "N", conflicts_with = "accumulate")]
+    pub global_batch: Option<usize>,
     /// Largest learning rate (above 0, at most 1).
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     pub lr: Option<f64>,
     /// sgd (momentum 0.9), adamw or lion.
     #[arg(long, value_name = "NAME")]
@@ -107,6 +110,15 @@ impl RunArgs {
         set(&mut recipe.train.batch, self.batch);
         set(&mut recipe.train.epochs, self.epochs);
         set(&mut recipe.train.accumulate, self.accumulate);
+        if let Some(global) = self.global_batch {
+            let batch = recipe.train.batch;
+            if batch == 0 || global == 0 || global % batch != 0 {
+                return Err(TrainError::Recipe(format!(
+                    "global-batch {global} is no multiple of batch {batch}"
+                )));
+            }
+            recipe.train.accumulate = global / batch;
+        }
         set(&mut recipe.train.seed, self.seed);
         set(&mut recipe.data.image_size, self.image_size);
         set(&mut recipe.data.source, self.data.clone());

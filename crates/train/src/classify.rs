@@ -63,7 +63,8 @@ impl Trainable for ResNet {
     }
 
     fn input_bytes(batch: &Batch) -> Bytes {
-        let of = |shape: &[usize], dtype: DType| Bytes::of_elements(shape, dtype).unwrap_or_default();
+        let of =
+            |shape: &[usize], dtype: DType| Bytes::of_elements(shape, dtype).unwrap_or_default();
         let images = of(&batch.images.dims(), batch.images.dtype());
         let targets = of(&batch.targets.dims(), batch.targets.dtype());
         Bytes(images.0 + targets.0)
@@ -78,7 +79,11 @@ impl Trainable for ResNet {
     fn score(&self, batch: Batch) -> Score {
         let samples = batch.len();
         let logits = self.forward(batch.images);
-        let right = logits.clone().argmax(1).flatten::<1>(0, 1).equal(batch.targets.clone());
+        let right = logits
+            .clone()
+            .argmax(1)
+            .flatten::<1>(0, 1)
+            .equal(batch.targets.clone());
         let criterion = CrossEntropyLossConfig::new().init(&logits.device());
         let loss: f64 = criterion.forward(logits, batch.targets).into_scalar();
         Score {

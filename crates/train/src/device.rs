@@ -55,7 +55,9 @@ impl FromStr for Backend {
         Self::ALL
             .into_iter()
             .find(|backend| backend.name() == text)
-            .ok_or_else(|| format!("unknown backend '{text}': use auto, flex, wgpu, vulkan or cuda"))
+            .ok_or_else(|| {
+                format!("unknown backend '{text}': use auto, flex, wgpu, vulkan or cuda")
+            })
     }
 }
 
@@ -71,7 +73,10 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    #[cfg_attr(not(any(feature = "flex", feature = "wgpu", feature = "cuda")), allow(dead_code))]
+    #[cfg_attr(
+        not(any(feature = "flex", feature = "wgpu", feature = "cuda")),
+        allow(dead_code)
+    )]
     fn new(device: Device, backend: Backend, why: impl Into<String>) -> Self {
         Self {
             device,
@@ -88,8 +93,13 @@ pub fn choose(backend: Backend) -> Result<Chosen, TrainError> {
         Backend::Flex => flex("asked for"),
         Backend::Wgpu => wgpu(),
         Backend::Vulkan => vulkan(),
-        Backend::Cuda => cuda()
-            .ok_or_else(|| missing("cuda", cfg!(feature = "cuda"), "no NVIDIA driver or no GPU found")),
+        Backend::Cuda => cuda().ok_or_else(|| {
+            missing(
+                "cuda",
+                cfg!(feature = "cuda"),
+                "no NVIDIA driver or no GPU found",
+            )
+        }),
     }
 }
 
@@ -135,10 +145,14 @@ fn wgpu() -> Result<Chosen, TrainError> {
     #[cfg(feature = "wgpu")]
     {
         let present = Device::enumerate(DeviceType::Wgpu).into_vec();
-        let gpu = [DeviceKind::DiscreteGpu(0), DeviceKind::IntegratedGpu(0), DeviceKind::VirtualGpu(0)]
-            .into_iter()
-            .map(Device::wgpu)
-            .find(|device| present.contains(device));
+        let gpu = [
+            DeviceKind::DiscreteGpu(0),
+            DeviceKind::IntegratedGpu(0),
+            DeviceKind::VirtualGpu(0),
+        ]
+        .into_iter()
+        .map(Device::wgpu)
+        .find(|device| present.contains(device));
         match (gpu, present.into_iter().next()) {
             (Some(device), _) => return Ok(Chosen::new(device, Backend::Wgpu, "asked for")),
             (None, Some(device)) => {
@@ -154,7 +168,11 @@ fn wgpu() -> Result<Chosen, TrainError> {
 
 fn vulkan() -> Result<Chosen, TrainError> {
     #[cfg(feature = "vulkan")]
-    if let Some(device) = Device::enumerate(DeviceType::Vulkan).into_vec().into_iter().next() {
+    if let Some(device) = Device::enumerate(DeviceType::Vulkan)
+        .into_vec()
+        .into_iter()
+        .next()
+    {
         return Ok(Chosen::new(device, Backend::Vulkan, "asked for"));
     }
     let reason = "no Vulkan adapter found; install a driver";

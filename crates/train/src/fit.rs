@@ -102,12 +102,18 @@ pub fn fit<M: Trainable<Batch = Batch>>(
     let mut score = None;
 
     for epoch in start.epoch..recipe.train.epochs {
-        let mut samples = if epoch == start.epoch { start.samples } else { 0 };
+        let mut samples = if epoch == start.epoch {
+            start.samples
+        } else {
+            0
+        };
         let (mut losses, mut updates, mut lr) = (0.0, 0u64, 0.0);
         let mut window_samples = 0;
         let mut batches = loaders.train.epoch(epoch, samples).peekable();
         while trainer.tried() < total {
-            let Some(batch) = batches.next().transpose()? else { break };
+            let Some(batch) = batches.next().transpose()? else {
+                break;
+            };
             samples += batch.visited;
             window_samples += batch.len();
             trainer.micro_step(batch.into_device(device));
@@ -121,7 +127,14 @@ pub fn fit<M: Trainable<Batch = Batch>>(
             }
             let peak = trainer.measurement().map(|measured| measured.peak);
             let skipped = trainer.scaler().skipped();
-            progress.update(trainer.tried(), window_samples, &update, skipped, trainer.meter(), peak);
+            progress.update(
+                trainer.tried(),
+                window_samples,
+                &update,
+                skipped,
+                trainer.meter(),
+                peak,
+            );
             window_samples = 0;
             let every = recipe.train.save_every;
             if interrupt::requested() || (every > 0 && trainer.tried() % every == 0) {
@@ -131,7 +144,10 @@ pub fn fit<M: Trainable<Batch = Batch>>(
                 drop(batches);
                 progress.say("saved; go on with --resume");
                 let score = evaluate(trainer.model(), &loaders.val, device, true)?;
-                return Ok(Outcome { score, interrupted: true });
+                return Ok(Outcome {
+                    score,
+                    interrupted: true,
+                });
             }
         }
         drop(batches);
@@ -144,7 +160,9 @@ pub fn fit<M: Trainable<Batch = Batch>>(
             result.loss(),
             100.0 * result.accuracy()
         ));
-        let peak = trainer.measurement().map(|measured| measured.peak.0.to_string());
+        let peak = trainer
+            .measurement()
+            .map(|measured| measured.peak.0.to_string());
         metrics.line(
             &metrics_path,
             &[
@@ -169,7 +187,10 @@ pub fn fit<M: Trainable<Batch = Batch>>(
         Some(score) => score,
         None => evaluate(trainer.model(), &loaders.val, device, false)?,
     };
-    Ok(Outcome { score, interrupted: false })
+    Ok(Outcome {
+        score,
+        interrupted: false,
+    })
 }
 
 fn save<M: Trainable>(

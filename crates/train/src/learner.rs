@@ -37,7 +37,9 @@ impl LearnerResNet {
     }
 
     fn scaler(&self) -> std::sync::MutexGuard<'_, LossScaler> {
-        self.scaler.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.scaler
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn classify(&self, batch: Batch) -> ClassificationOutput {
@@ -72,7 +74,11 @@ impl TrainStep for LearnerResNet {
         if self.scaler().observe(true, check.gradients_finite()) != Verdict::Apply {
             return self;
         }
-        gradients::scale(&self, &mut gradients, unscale * check.clip_factor(self.clip_norm));
+        gradients::scale(
+            &self,
+            &mut gradients,
+            unscale * check.clip_factor(self.clip_norm),
+        );
         optimizer.step(lr, self, gradients)
     }
 }

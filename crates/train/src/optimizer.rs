@@ -71,7 +71,10 @@ impl OptimizerKind {
         module.visit(&mut groups);
         let mut optimizer = self.build(weight_decay);
         if !groups.undecayed_ids.is_empty() {
-            optimizer = self.add_group(optimizer, ParamGroup::from_ids(groups.undecayed_ids.clone()));
+            optimizer = self.add_group(
+                optimizer,
+                ParamGroup::from_ids(groups.undecayed_ids.clone()),
+            );
         }
         (optimizer, groups)
     }
@@ -127,7 +130,11 @@ pub struct DecayGroups {
 impl DecayGroups {
     /// One line: how many of each, and what the undecayed are called.
     pub fn summary(&self) -> String {
-        let mut names: Vec<&str> = self.undecayed.iter().filter_map(|path| path.rsplit('.').next()).collect();
+        let mut names: Vec<&str> = self
+            .undecayed
+            .iter()
+            .filter_map(|path| path.rsplit('.').next())
+            .collect();
         names.sort_unstable();
         names.dedup();
         format!(

@@ -42,10 +42,19 @@ impl Progress {
     }
 
     /// After each update.
-    pub fn update(&mut self, tried: u64, items: usize, update: &Update, skipped: u64, meter: &Meter, peak: Option<Bytes>) {
+    pub fn update(
+        &mut self,
+        tried: u64,
+        items: usize,
+        update: &Update,
+        skipped: u64,
+        meter: &Meter,
+        peak: Option<Bytes>,
+    ) {
         self.items += items as u64;
         self.peak = peak.max(self.peak);
-        let bytes = |bytes: Option<Bytes>| bytes.map_or("not reported".into(), |bytes| bytes.to_string());
+        let bytes =
+            |bytes: Option<Bytes>| bytes.map_or("not reported".into(), |bytes| bytes.to_string());
         let text = format!(
             "loss {:.4} | {:.1} images/s | lr {:.2e} | skipped {skipped} | memory {} now, {} peak",
             update.loss,
@@ -60,7 +69,9 @@ impl Progress {
                 bar.set_message(text);
             }
             None => {
-                let due = self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY);
+                let due = self
+                    .last_line
+                    .is_none_or(|last| last.elapsed() >= LINE_EVERY);
                 if due || tried == self.total {
                     eprintln!("update {tried}/{} | {text}", self.total);
                     self.last_line = Some(Instant::now());

@@ -123,6 +123,21 @@ impl Default for TrainRecipe {
     }
 }
 
+impl TrainRecipe {
+    /// What one update is made of, in words; with BatchNorm a window is not one big batch.
+    pub fn window(&self) -> String {
+        match self.accumulate {
+            1 => format!("{} images an update", self.batch),
+            k => format!(
+                "{k} micro-batches of {} images an update (BatchNorm sees {} at a time, not {})",
+                self.batch,
+                self.batch,
+                self.batch.saturating_mul(k),
+            ),
+        }
+    }
+}
+
 /// `[precision]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -214,7 +229,8 @@ impl Recipe {
 
     /// Writes the resolved recipe beside the results.
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
-        let text = toml::to_string_pretty(self).map_err(|cause| TrainError::Recipe(cause.to_string()))?;
+        let text =
+            toml::to_string_pretty(self).map_err(|cause| TrainError::Recipe(cause.to_string()))?;
         fs::write(path, text).map_err(TrainError::io(path))
     }
 
@@ -226,19 +242,47 @@ impl Recipe {
         };
         let positive = "a positive finite number";
         within(self.train.batch > 0, "batch (train.batch)", "at least 1")?;
-        within(self.train.accumulate > 0, "accumulate (train.accumulate)", "at least 1")?;
+        within(
+            self.train.accumulate > 0,
+            "accumulate (train.accumulate)",
+            "at least 1",
+        )?;
         within(self.train.epochs > 0, "epochs (train.epochs)", "at least 1")?;
-        within(self.train.steps != Some(0), "steps (train.steps)", "at least 1")?;
+        within(
+            self.train.steps != Some(0),
+            "steps (train.steps)",
+            "at least 1",
+        )?;
         within(self.model.width > 0, "width (model.width)", "at least 1")?;
         let size = self.data.image_size;
-        within((8..=4096).contains(&size), "image-size (data.image_size)", "8 to 4096 pixels")?;
+        within(
+            (8..=4096).contains(&size),
+            "image-size (data.image_size)",
+            "8 to 4096 pixels",
+        )?;
         within(self.data.workers <= 64, "workers (data.workers)", "0 to 64")?;
         let o = &self.optimizer;
-        within(o.lr > 0.0 && o.lr <= 1.0, "lr (optimizer.lr)", "above 0 and at most 1")?;
-        within((0.0..=1.0).contains(&o.weight_decay), "optimizer.weight_decay", "0 to 1")?;
+        within(
+            o.lr > 0.0 && o.lr <= 1.0,
+            "lr (optimizer.lr)",
+            "above 0 and at most 1",
+        )?;
+        within(
+            (0.0..=1.0).contains(&o.weight_decay),
+            "optimizer.weight_decay",
+            "0 to 1",
+        )?;
         let clip = o.clip_norm.unwrap_or(1.0);
-        within(clip > 0.0 && clip.is_finite(), "optimizer.clip_norm", positive)?;
-        within((0.0..1.0).contains(&self.schedule.warmup), "schedule.warmup", "a fraction, 0 to below 1")?;
+        within(
+            clip > 0.0 && clip.is_finite(),
+            "optimizer.clip_norm",
+            positive,
+        )?;
+        within(
+            (0.0..1.0).contains(&self.schedule.warmup),
+            "schedule.warmup",
+            "a fraction, 0 to below 1",
+        )?;
         if self.precision.policy != "auto" {
             self.precision.policy.parse::<Policy>()?;
         }
@@ -267,7 +311,9 @@ impl Recipe {
 }
 
 fn one_line(text: &str, error: &toml::de::Error) -> String {
-    let line = error.span().map(|span| text[..span.start].lines().count().max(1));
+    let line = error
+        .span()
+        .map(|span| text[..span.start].lines().count().max(1));
     let message = error.message().replace('\n', " ");
     match line {
         Some(line) => format!("line {line}: {message}"),
@@ -289,7 +335,11 @@ mod tests {
 
     #[test]
     fn unknown_keys_are_refused() {
-        for text in ["colour = 1", "[train]\nbatches = 3", "[schedule]\nwarm_up = 0.1"] {
+        for text in [
+            "colour = 1",
+            "[train]\nbatches = 3",
+            "[schedule]\nwarm_up = 0.1",
+        ] {
             let error = toml::from_str::<Recipe>(text).unwrap_err().to_string();
             assert!(error.contains("unknown field"), "{error}");
         }
@@ -301,7 +351,10 @@ mod tests {
         let mut recipe = Recipe::default();
         recipe.train.accumulate = 0;
         let error = recipe.validate().unwrap_err();
-        assert!(error.is_wrong_use() && error.to_string().contains("accumulate"), "{error}");
+        assert!(
+            error.is_wrong_use() && error.to_string().contains("accumulate"),
+            "{error}"
+        );
         let mut recipe = Recipe::default();
         recipe.optimizer.lr = f64::NAN;
         assert!(recipe.validate().unwrap_err().to_string().contains("lr"));
@@ -321,11 +374,15 @@ mod tests {
     #[test]
     fn loss_scale_follows_the_precision() {
         let auto = PrecisionRecipe::default().loss_scale;
-        assert_eq!(auto.resolve(Policy::computing(Precision::Bf16)).unwrap(), LossScale::None);
+        assert_eq!(
+            auto.resolve(Policy::computing(Precision::Bf16)).unwrap(),
+            LossScale::None
+        );
         let f16 = auto.resolve(Policy::computing(Precision::F16)).unwrap();
         assert_eq!(f16, LossScale::Dynamic(Dynamic::default()));
         let recipe: Recipe = toml::from_str("[precision]\nloss_scale = { init = 1024.0 }").unwrap();
-        let LossScale::Dynamic(rule) = recipe.precision.loss_scale.resolve(Policy::FP32).unwrap() else {
+        let LossScale::Dynamic(rule) = recipe.precision.loss_scale.resolve(Policy::FP32).unwrap()
+        else {
             panic!("a table is a dynamic rule");
         };
         assert_eq!((rule.init, rule.interval), (1024.0, 2000));

@@ -84,7 +84,10 @@ impl Report {
             self.loss,
         );
         if let [first, ..] = self.unreadable.as_slice() {
-            text += &format!("{} unreadable files skipped, first {first}\n", self.unreadable.len());
+            text += &format!(
+                "{} unreadable files skipped, first {first}\n",
+                self.unreadable.len()
+            );
         }
         text
     }
@@ -103,11 +106,18 @@ impl Metrics {
     pub fn open(path: &Path, resumed: bool) -> Result<Self, TrainError> {
         let fresh = !(resumed && path.exists());
         let mut options = OpenOptions::new();
-        options.create(true).write(true).append(!fresh).truncate(fresh);
+        options
+            .create(true)
+            .write(true)
+            .append(!fresh)
+            .truncate(fresh);
         let mut file = options.open(path).map_err(TrainError::io(path))?;
         if fresh {
-            writeln!(file, "epoch,update,skipped,lr,train_loss,val_loss,accuracy,images_per_second,peak_bytes")
-                .map_err(TrainError::io(path))?;
+            writeln!(
+                file,
+                "epoch,update,skipped,lr,train_loss,val_loss,accuracy,images_per_second,peak_bytes"
+            )
+            .map_err(TrainError::io(path))?;
         }
         Ok(Self(file))
     }

@@ -79,14 +79,24 @@ pub struct Saved {
 }
 
 /// Saves into `folder` and removes all but the last two files there; returns the new file.
-pub fn save<M: Module>(folder: &Path, state: &State, model: &M, optimizer: &ModuleOptimizer) -> Result<PathBuf, TrainError> {
+pub fn save<M: Module>(
+    folder: &Path,
+    state: &State,
+    model: &M,
+    optimizer: &ModuleOptimizer,
+) -> Result<PathBuf, TrainError> {
     let path = folder.join(format!("update-{:08}.{EXTENSION}", state.tried));
-    let failed = |cause: String| TrainError::Saved { path: path.clone(), cause };
+    let failed = |cause: String| TrainError::Saved {
+        path: path.clone(),
+        cause,
+    };
     // Burn's running statistics lag by one update until somebody asks for a synchronised copy.
     drop(model.valid());
     let record = model.clone().into_record().into_bytes();
     let model = record.map_err(|cause| failed(cause.to_string()))?;
-    let optimizer = optimizer.into_bytes().map_err(|cause| failed(cause.to_string()))?;
+    let optimizer = optimizer
+        .into_bytes()
+        .map_err(|cause| failed(cause.to_string()))?;
     let header = Header {
         state: state.clone(),
         model: Part::of(&model),
@@ -120,7 +130,10 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, TrainError> {
     let entries = fs::read_dir(folder).map_err(TrainError::io(folder))?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == EXTENSION))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == EXTENSION)
+        })
         .collect();
     files.sort();
     Ok(files)
@@ -128,7 +141,11 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, TrainError> {
 
 /// Reads a file, or the newest of a run's folder; with `previous`, the newest that is whole, and
 /// then `note` hears of those that are not.
-pub fn open(path: &Path, previous: bool, mut note: impl FnMut(&TrainError)) -> Result<Saved, TrainError> {
+pub fn open(
+    path: &Path,
+    previous: bool,
+    mut note: impl FnMut(&TrainError),
+) -> Result<Saved, TrainError> {
     if path.is_file() {
         return read(path);
     }
@@ -165,17 +182,24 @@ fn read(path: &Path) -> Result<Saved, TrainError> {
         .strip_prefix(MAGIC.as_bytes())
         .ok_or_else(|| broken("not a run saved by this version of leanburn"))?;
     let end = rest.iter().position(|byte| *byte == b'\n');
-    let (header, parts) = rest.split_at(end.ok_or_else(|| broken("truncated: the header has no end"))?);
-    let header: Header = serde_json::from_slice(header).map_err(|cause| broken(&format!("header: {cause}")))?;
+    let (header, parts) =
+        rest.split_at(end.ok_or_else(|| broken("truncated: the header has no end"))?);
+    let header: Header =
+        serde_json::from_slice(header).map_err(|cause| broken(&format!("header: {cause}")))?;
     let parts = &parts[1..];
     let wanted = header.model.bytes.saturating_add(header.optimizer.bytes);
     if parts.len() as u64 != wanted {
-        return Err(broken(&format!("truncated: {} bytes where the header says {wanted}", parts.len())));
+        return Err(broken(&format!(
+            "truncated: {} bytes where the header says {wanted}",
+            parts.len()
+        )));
     }
     let (model, optimizer) = parts.split_at(header.model.bytes as usize);
     for (part, bytes) in [(&header.model, model), (&header.optimizer, optimizer)] {
         if crc32(bytes) != part.crc32 {
-            return Err(broken("damaged: a checksum does not match; --resume-previous takes the one before"));
+            return Err(broken(
+                "damaged: a checksum does not match; --resume-previous takes the one before",
+            ));
         }
     }
     Ok(Saved {
@@ -191,11 +215,16 @@ impl Saved {
     pub fn load_model<M: Module>(&mut self, model: M) -> Result<M, TrainError> {
         let bytes = RecordBytes::from_bytes_vec(std::mem::take(&mut self.model));
         let record = ModuleRecord::from_bytes(bytes).map_err(|cause| self.error(&cause))?;
-        model.try_load_record(record).map_err(|cause| self.error(&cause))
+        model
+            .try_load_record(record)
+            .map_err(|cause| self.error(&cause))
     }
 
     /// Puts the saved moments into an optimizer with the same groups.
-    pub fn load_optimizer(&mut self, optimizer: ModuleOptimizer) -> Result<ModuleOptimizer, TrainError> {
+    pub fn load_optimizer(
+        &mut self,
+        optimizer: ModuleOptimizer,
+    ) -> Result<ModuleOptimizer, TrainError> {
         let bytes = RecordBytes::from_bytes_vec(std::mem::take(&mut self.optimizer));
         let record = OptimizerRecord::from_bytes(bytes).map_err(|cause| self.error(&cause))?;
         Ok(optimizer.load_record(record))

@@ -49,7 +49,9 @@ impl Schedule {
         let warmup = (self.warmup * updates as f64).round() as usize;
         let rest = (updates as usize).saturating_sub(warmup).max(1);
         let shape = match self.shape {
-            Shape::Constant => LrSchedulerConfig::Linear(LinearLrSchedulerConfig::new(lr, lr, rest)),
+            Shape::Constant => {
+                LrSchedulerConfig::Linear(LinearLrSchedulerConfig::new(lr, lr, rest))
+            }
             Shape::Cosine => {
                 let config = CosineAnnealingLrSchedulerConfig::new(lr, rest);
                 LrSchedulerConfig::Cosine(config.with_min_lr(lr / 100.0))

@@ -109,7 +109,9 @@ impl<M: Trainable> Trainer<M> {
 
     /// The model as it is now.
     pub fn model(&self) -> &M {
-        self.model.as_ref().expect("the model is away only inside an update")
+        self.model
+            .as_ref()
+            .expect("the model is away only inside an update")
     }
 
     /// The model, when training is over.
@@ -153,11 +155,21 @@ impl<M: Trainable> Trainer<M> {
     }
 
     /// Takes up a saved run; `schedule` stands where the run stood.
-    pub fn restore(&mut self, mut saved: Saved, schedule: ModuleLrScheduler) -> Result<(), TrainError> {
-        let model = self.model.take().expect("the model is away only inside an update");
+    pub fn restore(
+        &mut self,
+        mut saved: Saved,
+        schedule: ModuleLrScheduler,
+    ) -> Result<(), TrainError> {
+        let model = self
+            .model
+            .take()
+            .expect("the model is away only inside an update");
         let model = saved.load_model(model)?;
         // Groups go by parameter ids, and those come with the record.
-        let (optimizer, _) = self.settings.optimizer.init(&model, self.settings.weight_decay);
+        let (optimizer, _) = self
+            .settings
+            .optimizer
+            .init(&model, self.settings.weight_decay);
         self.optimizer = saved.load_optimizer(optimizer)?;
         self.model = Some(model);
         self.schedule = schedule;
@@ -171,11 +183,19 @@ impl<M: Trainable> Trainer<M> {
     pub fn micro_step(&mut self, batch: M::Batch) {
         if self.window.micro_batches() == 0 {
             // A function of seed and update, so that a resumed run draws the same dropout masks.
-            self.device.seed(self.settings.seed ^ self.tried.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            self.device
+                .seed(self.settings.seed ^ self.tried.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         }
         let weight = micro_weight(M::samples(&batch), self.settings.batch);
-        self.memory.begin(M::input_bytes(&batch), self.window.micro_batches() > 0, self.applied);
-        let model = self.model.as_ref().expect("the model is away only inside an update");
+        self.memory.begin(
+            M::input_bytes(&batch),
+            self.window.micro_batches() > 0,
+            self.applied,
+        );
+        let model = self
+            .model
+            .as_ref()
+            .expect("the model is away only inside an update");
         let loss = model.loss(batch).mul_scalar(weight);
         self.window_loss = Some(match self.window_loss.take() {
             Some(sum) => sum + loss.clone().detach().inner(),
@@ -193,13 +213,21 @@ impl<M: Trainable> Trainer<M> {
     /// Ends the window: unscale, check, clip, step, in this order.
     pub fn update(&mut self) -> Result<Update, TrainError> {
         let (mut gradients, weight) = self.window.take();
-        let model = self.model.take().expect("the model is away only inside an update");
-        let loss = self.window_loss.take().unwrap_or_else(|| Tensor::zeros([1], &self.device.clone().inner()));
+        let model = self
+            .model
+            .take()
+            .expect("the model is away only inside an update");
+        let loss = self
+            .window_loss
+            .take()
+            .unwrap_or_else(|| Tensor::zeros([1], &self.device.clone().inner()));
         let unscale = 1.0 / (f64::from(self.scaler.scale()) * weight.max(f64::MIN_POSITIVE));
         let check = GradientCheck::of(&model, &gradients, unscale, loss.cast(FloatDType::F32));
         let loss = check.loss / weight.max(f64::MIN_POSITIVE);
         let scale = self.scaler.scale();
-        let verdict = self.scaler.observe(check.loss_finite(), check.gradients_finite());
+        let verdict = self
+            .scaler
+            .observe(check.loss_finite(), check.gradients_finite());
         self.tried += 1;
         let mut lr = 0.0;
         let model = if verdict == Verdict::Apply {
@@ -211,12 +239,22 @@ impl<M: Trainable> Trainer<M> {
             self.optimizer.step(rates, model, gradients)
         } else {
             if self.scaler.is_stuck() {
-                let parameter = first_non_finite(&model, &gradients).unwrap_or_else(|| "none".into());
+                let parameter =
+                    first_non_finite(&model, &gradients).unwrap_or_else(|| "none".into());
                 let update = self.tried;
                 self.model = Some(model);
                 return Err(match verdict {
-                    Verdict::SkipLoss => TrainError::Loss { update, loss, parameter },
-                    _ => TrainError::Overflow { update, parameter, loss, scale },
+                    Verdict::SkipLoss => TrainError::Loss {
+                        update,
+                        loss,
+                        parameter,
+                    },
+                    _ => TrainError::Overflow {
+                        update,
+                        parameter,
+                        loss,
+                        scale,
+                    },
                 });
             }
             model
@@ -224,7 +262,12 @@ impl<M: Trainable> Trainer<M> {
         self.model = Some(model);
         trace::mark(Mark::UpdateEnd, Bytes(0));
         self.memory.end();
-        Ok(Update { loss, norm: check.norm, lr, verdict })
+        Ok(Update {
+            loss,
+            norm: check.norm,
+            lr,
+            verdict,
+        })
     }
 }
 
@@ -260,13 +303,25 @@ impl StepMemory {
     /// reading a pool drains the device's queue, so there two steps must do.
     fn begin(&mut self, inputs: Bytes, accumulating: bool, applied: u64) {
         self.close();
-        let wanted = if self.meter.is_exact_peak() { u64::MAX } else { 4 };
+        let wanted = if self.meter.is_exact_peak() {
+            u64::MAX
+        } else {
+            4
+        };
         if self.recorded >= wanted || self.meter.current().is_none() {
             return;
         }
         self.known.inputs = inputs;
-        self.known.optimizer_state = if applied > 0 { self.optimizer_state } else { Bytes(0) };
-        self.known.accumulated = if accumulating { self.known.gradients } else { Bytes(0) };
+        self.known.optimizer_state = if applied > 0 {
+            self.optimizer_state
+        } else {
+            Bytes(0)
+        };
+        self.known.accumulated = if accumulating {
+            self.known.gradients
+        } else {
+            Bytes(0)
+        };
         self.meter.reset_peak();
         trace::start(self.meter.clone());
     }
@@ -278,8 +333,13 @@ impl StepMemory {
     fn close(&mut self) {
         let Some(trace) = trace::finish() else { return };
         self.recorded += 1;
-        let Some(measured) = trace.measurement(&self.known, self.origin) else { return };
-        let replaces = self.largest.as_ref().is_none_or(|largest| measured.peak > largest.peak);
+        let Some(measured) = trace.measurement(&self.known, self.origin) else {
+            return;
+        };
+        let replaces = self
+            .largest
+            .as_ref()
+            .is_none_or(|largest| measured.peak > largest.peak);
         if replaces || self.recorded == 2 {
             self.largest = Some(measured);
         }

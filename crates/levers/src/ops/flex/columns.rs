@@ -9,6 +9,7 @@ use burn::backend::ops::ConvOptions;
 use burn::tensor::Shape;
 
 use super::element::Element;
+use super::rows::spread;
 
 /// Bytes that one thread's gathered columns may take.
 const TILE_BYTES: usize = 2 << 20;
@@ -159,13 +160,12 @@ impl Geometry {
         let width = columns.len();
         let plane = self.plane();
         if self.is_pointwise() {
-            for (image, positions, offset) in self.pieces(columns) {
-                for (row, channel) in channels.clone().enumerate() {
-                    let source = &x[(image * self.channels_in + channel) * plane..][..plane];
-                    let target = &mut out[row * width + offset..][..positions.len()];
-                    E::widen(&source[positions.clone()], target);
-                }
-            }
+            self.gather_rows(
+                x,
+                [self.channels_in, channels.start, channels.end],
+                columns,
+                out,
+            );
             return;
         }
         let mut widened = vec![
@@ -193,6 +193,28 @@ impl Geometry {
                         &mut out[(row * self.taps() + tap) * width + offset..][..positions.len()];
                     self.gather_tap(source, positions.clone(), tap, target);
                 }
+            }
+        }
+    }
+
+    /// Rows `first..last` of each image's `[all, positions]` into the tile.
+    pub fn gather_rows<E: Element>(
+        &self,
+        values: &[E],
+        [all, first, last]: [usize; 3],
+        columns: Range<usize>,
+        out: &mut [f32],
+    ) {
+        let (width, length) = (columns.len(), self.positions());
+        for (image, positions, offset) in self.pieces(columns) {
+            let source = &values[(image * all + first) * length..(image * all + last) * length];
+            if positions.len() == length {
+                spread(source, length, &mut out[offset..], width);
+                continue;
+            }
+            for (row, source) in source.chunks(length).enumerate() {
+                let target = &mut out[row * width + offset..][..positions.len()];
+                E::widen(&source[positions.clone()], target);
             }
         }
     }

@@ -5,7 +5,8 @@ use gemm::Parallelism;
 use rayon::prelude::*;
 
 use super::columns::Geometry;
-use super::element::{Element, contiguous, f32_values, tensor};
+use super::element::{Element, contiguous, rounded, tensor};
+use super::rows::collect;
 
 /// A buffer that tasks write in disjoint places.
 #[derive(Clone, Copy)]
@@ -90,25 +91,6 @@ fn multiply(
     }
 }
 
-/// The gradient of the output for a tile, `[channels_out, columns]`.
-fn gather_output<E: Element>(
-    geometry: &Geometry,
-    grad: &[E],
-    columns: std::ops::Range<usize>,
-    target: &mut [f32],
-) {
-    let (width, positions) = (columns.len(), geometry.positions());
-    for (image, within, offset) in geometry.pieces(columns) {
-        for channel in 0..geometry.channels_out {
-            let source = (image * geometry.channels_out + channel) * positions;
-            E::widen(
-                &grad[source + within.start..source + within.end],
-                &mut target[channel * width + offset..][..within.len()],
-            );
-        }
-    }
-}
-
 fn tiles(columns: usize, tile: usize) -> Vec<std::ops::Range<usize>> {
     (0..columns)
         .step_by(tile)
@@ -119,8 +101,8 @@ fn tiles(columns: usize, tile: usize) -> Vec<std::ops::Range<usize>> {
 /// `[batch, channels_out, output]` in `x`'s dtype.
 pub fn forward<E: Element>(x: FlexTensor, weight: FlexTensor, geometry: &Geometry) -> FlexTensor {
     let (x, weight) = (contiguous(x), contiguous(weight));
-    let (x, weight): (&[E], &[E]) = (x.storage(), weight.storage());
-    let weight = f32_values(weight);
+    let x: &[E] = x.storage();
+    let weight = rounded::<E>(&weight);
     let (rows, positions) = (geometry.rows(), geometry.positions());
     let out_channels = geometry.channels_out;
     let columns = geometry.batch * positions;
@@ -128,7 +110,10 @@ pub fn forward<E: Element>(x: FlexTensor, weight: FlexTensor, geometry: &Geometr
 
     let mut output = vec![E::zeroed(); columns * out_channels];
     let shared = Shared(output.as_mut_ptr());
-    tiles(columns, tile).into_par_iter().for_each_init(
+    let tiles = tiles(columns, tile);
+    // Long runs, so that each thread makes its buffers once.
+    let run = tiles.len().div_ceil(2 * rayon::current_num_threads());
+    tiles.into_par_iter().with_min_len(run).for_each_init(
         || (Vec::new(), Vec::new()),
         |(gathered, product): &mut (Vec<f32>, Vec<f32>), columns| {
             let width = columns.len();
@@ -144,6 +129,13 @@ pub fn forward<E: Element>(x: FlexTensor, weight: FlexTensor, geometry: &Geometr
                 false,
             );
             for (image, within, offset) in geometry.pieces(columns) {
+                if within.len() == positions {
+                    let image = image * out_channels * positions;
+                    // SAFETY: this image belongs to this tile alone.
+                    let target = unsafe { shared.region(image, out_channels * positions) };
+                    collect(&product[offset..], width, target, positions);
+                    continue;
+                }
                 for channel in 0..out_channels {
                     let start = (image * out_channels + channel) * positions + within.start;
                     // SAFETY: these positions of this image belong to this tile alone.
@@ -164,8 +156,8 @@ pub fn input_grad<E: Element>(
     geometry: &Geometry,
 ) -> FlexTensor {
     let (weight, grad) = (contiguous(weight), contiguous(grad));
-    let (weight, grad): (&[E], &[E]) = (weight.storage(), grad.storage());
-    let weight = f32_values(weight);
+    let grad: &[E] = grad.storage();
+    let weight = rounded::<E>(&weight);
     let (rows, positions) = (geometry.rows(), geometry.positions());
     let (out_channels, image_len) = (
         geometry.channels_out,
@@ -177,7 +169,8 @@ pub fn input_grad<E: Element>(
 
     let mut output = vec![E::zeroed(); geometry.batch * image_len];
     let groups = output.par_chunks_mut(group * image_len).enumerate();
-    groups.for_each_init(
+    let run = groups.len().div_ceil(2 * threads);
+    groups.with_min_len(run).for_each_init(
         || (Vec::new(), Vec::new(), Vec::new()),
         |(outer, product, images): &mut (Vec<f32>, Vec<f32>, Vec<f32>), (index, target)| {
             images.clear();
@@ -189,7 +182,12 @@ pub fn input_grad<E: Element>(
                 let width = columns.len();
                 outer.resize(out_channels * width, 0.0);
                 product.resize(rows * width, 0.0);
-                gather_output(geometry, grad, columns.clone(), outer);
+                geometry.gather_rows(
+                    grad,
+                    [out_channels, 0, out_channels],
+                    columns.clone(),
+                    outer,
+                );
                 multiply(
                     [rows, width, out_channels],
                     Matrix::rows_of(&weight, rows).transposed(),
@@ -234,7 +232,7 @@ pub fn weight_grad<E: Element>(x: FlexTensor, grad: FlexTensor, geometry: &Geome
             gathered.resize(block_rows * width, 0.0);
             outer.resize(out_channels * width, 0.0);
             geometry.gather(x, channels.clone(), columns.clone(), &mut gathered);
-            gather_output(geometry, grad, columns, &mut outer);
+            geometry.gather_rows(grad, [out_channels, 0, out_channels], columns, &mut outer);
             multiply(
                 [out_channels, block_rows, width],
                 Matrix::rows_of(&outer, width),

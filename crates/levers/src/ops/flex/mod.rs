@@ -8,6 +8,7 @@ mod columns;
 mod conv;
 mod element;
 mod norm;
+mod rows;
 
 use burn::backend::ops::{ConvOptions, ModuleOps};
 use burn::backend::tensor::FloatTensor;
@@ -24,10 +25,9 @@ impl Kernels for Flex {
         options: ConvOptions<2>,
     ) -> FloatTensor<Self> {
         let dtype = x.dtype();
-        let weight = cast::<Self>(weight, dtype);
         match Geometry::supported(&x.shape(), &weight.shape(), &options) {
             Some(geometry) => by_dtype!(dtype, E => conv::forward::<E>(x, weight, &geometry)),
-            None => Self::conv2d(x, weight, None, options),
+            None => Self::conv2d(x, cast::<Self>(weight, dtype), None, options),
         }
     }
 
@@ -38,13 +38,13 @@ impl Kernels for Flex {
         options: ConvOptions<2>,
     ) -> FloatTensor<Self> {
         let dtype = x.dtype();
-        let weight = cast::<Self>(weight, dtype);
         match Geometry::supported(&x.shape(), &weight.shape(), &options) {
             Some(geometry) => {
+                // The input gradient needs the input's shape only, so its memory can go now.
                 drop(x);
                 by_dtype!(dtype, E => conv::input_grad::<E>(weight, grad, &geometry))
             }
-            None => Self::conv2d_x_backward(x, weight, grad, options),
+            None => Self::conv2d_x_backward(x, cast::<Self>(weight, dtype), grad, options),
         }
     }
 

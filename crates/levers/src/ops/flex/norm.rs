@@ -1,14 +1,14 @@
 //! BatchNorm with its activation: two reads of the input forward, two backward, nothing else kept.
 
+use std::ops::Range;
+
 use burn::backend::{Flex, TensorMetadata};
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 
 use super::super::kernels::{Activation, NormActGrads, NormActSaved};
 use super::element::{Element, contiguous, tensor};
-
-/// Values widened at a time; small enough for the stack and the first-level cache.
-const BLOCK: usize = 256;
+use super::rows::BLOCK;
 
 /// Sizes of `[batch, channels, positions]`.
 #[derive(Clone, Copy)]
@@ -38,12 +38,21 @@ impl Sizes {
         (self.batch * self.positions) as f64
     }
 
-    /// Where a channel's values lie in each image.
-    fn rows(self, channel: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
-        (0..self.batch).map(move |image| {
-            let start = (image * self.channels + channel) * self.positions;
-            start..start + self.positions
-        })
+    /// Neighbouring channels that are worked on together, so that a block is never a few values.
+    fn groups(self) -> Vec<Range<usize>> {
+        let size = (BLOCK / self.positions.max(1)).max(1);
+        (0..self.channels)
+            .step_by(size)
+            .map(|first| first..(first + size).min(self.channels))
+            .collect()
+    }
+
+    /// Blocks of a group: where they lie in an image, and the channel of their first value.
+    fn blocks(self, group: Range<usize>) -> impl Iterator<Item = (Range<usize>, usize)> {
+        let end = group.end * self.positions;
+        (group.start * self.positions..end)
+            .step_by(BLOCK)
+            .map(move |start| (start..(start + BLOCK).min(end), start / self.positions))
     }
 }
 
@@ -59,6 +68,17 @@ struct Channel {
 impl Channel {
     fn pre_activation(&self, x: f32) -> f32 {
         (x - self.mean) * self.inv_std * self.gamma + self.beta
+    }
+
+    /// Zeroes the gradients of values that the ReLU stopped.
+    fn mask(&self, x: &[f32], grad: &mut [f32]) {
+        for (x, grad) in x.iter().zip(grad) {
+            *grad = if self.pre_activation(*x) <= 0.0 {
+                0.0
+            } else {
+                *grad
+            };
+        }
     }
 }
 
@@ -80,31 +100,47 @@ fn channels(
         .collect()
 }
 
-/// Calls `f` with blocks of `values` in f32.
-fn blocks<E: Element>(values: &[E], mut f: impl FnMut(&[f32])) {
-    let mut buffer = [0.0; BLOCK];
-    for block in values.chunks(BLOCK) {
-        let widened = &mut buffer[..block.len()];
-        E::widen(block, widened);
-        f(widened);
+/// In eight lanes, which vectorises and loses less than one running sum.
+fn sum(values: &[f32]) -> f64 {
+    let mut lanes = [0.0f32; 8];
+    let whole = values.chunks_exact(8);
+    let rest: f32 = whole.remainder().iter().sum();
+    for values in whole {
+        for (lane, value) in lanes.iter_mut().zip(values) {
+            *lane += value;
+        }
     }
+    f64::from(lanes.iter().sum::<f32>() + rest)
 }
 
-fn statistics<E: Element>(x: &[E], sizes: Sizes, channel: usize) -> (f32, f32) {
-    let mut sum = 0.0f64;
-    for row in sizes.rows(channel) {
-        blocks(&x[row], |values| {
-            sum += f64::from(values.iter().sum::<f32>())
-        });
-    }
-    let mean = (sum / sizes.per_channel()) as f32;
-    let mut squares = 0.0f64;
-    for row in sizes.rows(channel) {
-        blocks(&x[row], |values| {
-            squares += f64::from(values.iter().map(|v| (v - mean) * (v - mean)).sum::<f32>());
-        });
-    }
-    (mean, (squares / sizes.per_channel()) as f32)
+/// Mean and biased variance of each channel of a group.
+fn statistics<E: Element>(x: &[E], sizes: Sizes, group: Range<usize>) -> Vec<(f32, f32)> {
+    let mean_of = |subtract: &dyn Fn(usize, &mut [f32])| -> Vec<f32> {
+        let mut sums = vec![0.0f64; group.len()];
+        let mut buffer = [0.0; BLOCK];
+        for image in x.chunks(sizes.image()) {
+            for (range, first) in sizes.blocks(group.clone()) {
+                let values = &mut buffer[..range.len()];
+                E::widen(&image[range], values);
+                for (row, values) in values.chunks_mut(sizes.positions).enumerate() {
+                    let channel = first + row - group.start;
+                    subtract(channel, values);
+                    sums[channel] += sum(values);
+                }
+            }
+        }
+        sums.iter()
+            .map(|sum| (sum / sizes.per_channel()) as f32)
+            .collect()
+    };
+    let mean = mean_of(&|_, _| ());
+    let variance = mean_of(&|channel, values| {
+        let mean = mean[channel];
+        for value in values {
+            *value = (*value - mean) * (*value - mean);
+        }
+    });
+    mean.into_iter().zip(variance).collect()
 }
 
 pub fn forward<E: Element>(
@@ -121,115 +157,90 @@ pub fn forward<E: Element>(
     let values: &[E] = x.storage();
     let residual: Option<&[E]> = residual.as_ref().map(FlexTensor::storage);
 
-    let (mean, variance): (Vec<f32>, Vec<f32>) = (0..sizes.channels)
-        .into_par_iter()
-        .map(|channel| statistics(values, sizes, channel))
-        .unzip();
+    let groups = sizes.groups();
+    let per_group = groups
+        .par_iter()
+        .map(|group| statistics(values, sizes, group.clone()));
+    let statistics: Vec<Vec<(f32, f32)>> = per_group.collect();
+    let (mean, variance): (Vec<f32>, Vec<f32>) = statistics.into_iter().flatten().unzip();
     let (gamma, beta) = (contiguous(gamma), contiguous(beta));
     let channels = channels(gamma.storage(), beta.storage(), &mean, &variance, epsilon);
 
     let mut output = vec![E::zeroed(); values.len()];
-    output
-        .par_chunks_mut(sizes.image().max(1))
-        .enumerate()
-        .for_each(|(image, output)| {
-            let start = image * sizes.image();
-            for (row, target) in output.chunks_mut(sizes.positions).enumerate() {
-                let range = start + row * sizes.positions..start + (row + 1) * sizes.positions;
-                let residual = residual.map(|residual| &residual[range.clone()]);
-                forward_row(channels[row], activation, &values[range], residual, target);
+    let images = output.par_chunks_mut(sizes.image().max(1)).enumerate();
+    images.for_each(|(index, output)| {
+        let image = index * sizes.image()..(index + 1) * sizes.image();
+        let x = &values[image.clone()];
+        let residual = residual.map(|residual| &residual[image]);
+        let (mut buffer, mut added) = ([0.0; BLOCK], [0.0; BLOCK]);
+        for (range, first) in groups.iter().flat_map(|group| sizes.blocks(group.clone())) {
+            let values = &mut buffer[..range.len()];
+            E::widen(&x[range.clone()], values);
+            for (row, values) in values.chunks_mut(sizes.positions).enumerate() {
+                let channel = channels[first + row];
+                for value in values {
+                    *value = channel.pre_activation(*value);
+                }
             }
-        });
+            if let Some(residual) = residual {
+                let added = &mut added[..range.len()];
+                E::widen(&residual[range.clone()], added);
+                for (value, added) in values.iter_mut().zip(added) {
+                    *value += *added;
+                }
+            }
+            if activation == Activation::Relu {
+                for value in values.iter_mut() {
+                    // NaN stays NaN, as in PyTorch.
+                    *value = if *value <= 0.0 { 0.0 } else { *value };
+                }
+            }
+            E::narrow(values, &mut output[range]);
+        }
+    });
     let [mean, variance] = [mean, variance].map(|values| tensor(values, [sizes.channels]));
     (tensor(output, shape), mean, variance)
 }
 
-fn forward_row<E: Element>(
-    channel: Channel,
-    activation: Activation,
-    x: &[E],
-    residual: Option<&[E]>,
-    target: &mut [E],
-) {
-    let (mut values, mut added) = ([0.0; BLOCK], [0.0; BLOCK]);
-    for (index, target) in target.chunks_mut(BLOCK).enumerate() {
-        let range = index * BLOCK..index * BLOCK + target.len();
-        let values = &mut values[..target.len()];
-        E::widen(&x[range.clone()], values);
-        for value in values.iter_mut() {
-            *value = channel.pre_activation(*value);
-        }
-        if let Some(residual) = residual {
-            let added = &mut added[..target.len()];
-            E::widen(&residual[range], added);
-            for (value, added) in values.iter_mut().zip(added) {
-                *value += *added;
-            }
-        }
-        if activation == Activation::Relu {
-            for value in values.iter_mut() {
-                // NaN stays NaN, as in PyTorch.
-                *value = if *value <= 0.0 { 0.0 } else { *value };
-            }
-        }
-        E::narrow(values, target);
-    }
-}
-
-/// The gradient at the pre-activation, in blocks: calls `f(x, masked gradient)`.
-fn masked_blocks<E: Element>(
-    channel: Channel,
-    relu: bool,
-    x: &[E],
-    grad: &[E],
-    mut f: impl FnMut(usize, &[f32], &[f32]),
-) {
-    let (mut values, mut grads) = ([0.0; BLOCK], [0.0; BLOCK]);
-    for (index, (x, grad)) in x.chunks(BLOCK).zip(grad.chunks(BLOCK)).enumerate() {
-        let (values, grads) = (&mut values[..x.len()], &mut grads[..x.len()]);
-        E::widen(x, values);
-        E::widen(grad, grads);
-        if relu {
-            for (value, grad) in values.iter().zip(grads.iter_mut()) {
-                *grad = if channel.pre_activation(*value) <= 0.0 {
-                    0.0
-                } else {
-                    *grad
-                };
-            }
-        }
-        f(index * BLOCK, values, grads);
-    }
-}
-
-/// Gradients of gamma and beta for one channel.
+/// Gradients of gamma and beta for the channels of a group.
 fn parameter_grads<E: Element>(
-    channel: Channel,
+    channels: &[Channel],
     relu: bool,
     (x, grad): (&[E], &[E]),
-    rows: impl Iterator<Item = std::ops::Range<usize>>,
-) -> (f32, f32) {
-    let (mut for_gamma, mut for_beta) = (0.0f64, 0.0f64);
-    for row in rows {
-        masked_blocks(
-            channel,
-            relu,
-            &x[row.clone()],
-            &grad[row],
-            |_, values, grads| {
-                let products = values
-                    .iter()
-                    .zip(grads)
-                    .map(|(x, g)| (x - channel.mean) * g);
-                for_gamma += f64::from(products.sum::<f32>());
-                for_beta += f64::from(grads.iter().sum::<f32>());
-            },
-        );
+    sizes: Sizes,
+    group: Range<usize>,
+) -> Vec<(f32, f32)> {
+    let mut sums = vec![(0.0f64, 0.0f64); group.len()];
+    let (mut values, mut grads) = ([0.0; BLOCK], [0.0; BLOCK]);
+    for (x, grad) in x.chunks(sizes.image()).zip(grad.chunks(sizes.image())) {
+        for (range, first) in sizes.blocks(group.clone()) {
+            let (values, grads) = (&mut values[..range.len()], &mut grads[..range.len()]);
+            E::widen(&x[range.clone()], values);
+            E::widen(&grad[range], grads);
+            let rows = values
+                .chunks_mut(sizes.positions)
+                .zip(grads.chunks_mut(sizes.positions));
+            for (row, (values, grads)) in rows.enumerate() {
+                let channel = channels[first + row];
+                if relu {
+                    channel.mask(values, grads);
+                }
+                for (value, grad) in values.iter_mut().zip(&*grads) {
+                    *value = (*value - channel.mean) * grad;
+                }
+                let (for_gamma, for_beta) = &mut sums[first + row - group.start];
+                *for_gamma += sum(values);
+                *for_beta += sum(grads);
+            }
+        }
     }
-    (
-        (for_gamma * f64::from(channel.inv_std)) as f32,
-        for_beta as f32,
-    )
+    let inv_std = channels[group]
+        .iter()
+        .map(|channel| f64::from(channel.inv_std));
+    let scaled = sums.into_iter().zip(inv_std);
+    scaled
+        .map(|((for_gamma, for_beta), inv_std)| ((for_gamma * inv_std) as f32, for_beta as f32))
+        .collect()
 }
 
 pub fn backward<E: Element>(
@@ -237,7 +248,7 @@ pub fn backward<E: Element>(
     grad: FlexTensor,
     wants_residual: bool,
 ) -> NormActGrads<Flex> {
-    let (shape, sizes) = (saved.x.shape(), Sizes::of(&saved.x));
+    let sizes = Sizes::of(&saved.x);
     let mut grad = contiguous(grad);
     let mut relu = saved.activation == Activation::Relu;
     if let (Some(output), true) = (saved.output, relu) {
@@ -248,8 +259,8 @@ pub fn backward<E: Element>(
     let residual = wants_residual.then(|| grad.clone());
 
     let x = contiguous(saved.x);
-    let [gamma, beta, mean, variance] =
-        [saved.gamma, saved.beta, saved.mean, saved.variance].map(contiguous);
+    let parameters = [saved.gamma, saved.beta, saved.mean, saved.variance];
+    let [gamma, beta, mean, variance] = parameters.map(contiguous);
     let channels = channels(
         gamma.storage(),
         beta.storage(),
@@ -258,30 +269,40 @@ pub fn backward<E: Element>(
         saved.epsilon,
     );
     let x: &[E] = x.storage();
-    let (for_gamma, for_beta): (Vec<f32>, Vec<f32>) = {
+    let groups = sizes.groups();
+    let sums: Vec<Vec<(f32, f32)>> = {
         let grad: &[E] = grad.storage();
-        let rows = channels.par_iter().enumerate();
-        rows.map(|(c, channel)| parameter_grads(*channel, relu, (x, grad), sizes.rows(c)))
-            .unzip()
+        let per_group = groups
+            .par_iter()
+            .map(|group| parameter_grads(&channels, relu, (x, grad), sizes, group.clone()));
+        per_group.collect()
     };
-    let input_row = |row: usize, range: std::ops::Range<usize>, grad: &mut [E]| {
-        let channel = channels[row];
-        let means = [for_gamma[row], for_beta[row]]
-            .map(|sum| (f64::from(sum) / sizes.per_channel()) as f32);
-        input_grads_in_place(channel, relu, means, &x[range], grad);
-    };
+    let (for_gamma, for_beta): (Vec<f32>, Vec<f32>) = sums.into_iter().flatten().unzip();
     // In place where nobody else holds the gradient; `storage_mut` copies it otherwise.
     let values: &mut [E] = grad.storage_mut();
-    values
-        .par_chunks_mut(sizes.image().max(1))
-        .enumerate()
-        .for_each(|(image, values)| {
-            for (row, values) in values.chunks_mut(sizes.positions).enumerate() {
-                let start = image * sizes.image() + row * sizes.positions;
-                input_row(row, start..start + values.len(), values);
+    let images = values.par_chunks_mut(sizes.image().max(1)).enumerate();
+    images.for_each(|(index, grad)| {
+        let x = &x[index * sizes.image()..(index + 1) * sizes.image()];
+        let (mut values, mut grads) = ([0.0; BLOCK], [0.0; BLOCK]);
+        for (range, first) in groups.iter().flat_map(|group| sizes.blocks(group.clone())) {
+            let (values, grads) = (&mut values[..range.len()], &mut grads[..range.len()]);
+            E::widen(&x[range.clone()], values);
+            E::widen(&grad[range.clone()], grads);
+            let rows = values
+                .chunks(sizes.positions)
+                .zip(grads.chunks_mut(sizes.positions));
+            for (row, (values, grads)) in rows.enumerate() {
+                let row = first + row;
+                let means = [for_gamma[row], for_beta[row]]
+                    .map(|sum| (f64::from(sum) / sizes.per_channel()) as f32);
+                if relu {
+                    channels[row].mask(values, grads);
+                }
+                input_grads(channels[row], means, values, grads);
             }
-        });
-    debug_assert_eq!(grad.shape(), shape);
+            E::narrow(grads, &mut grad[range]);
+        }
+    });
     NormActGrads {
         x: grad,
         gamma: tensor(for_gamma, [sizes.channels]),
@@ -294,43 +315,30 @@ fn mask_by_output<E: Element>(grad: &mut FlexTensor, output: FlexTensor) {
     let output = contiguous(output);
     let output: &[E] = output.storage();
     let grad: &mut [E] = grad.storage_mut();
-    grad.par_chunks_mut(BLOCK)
-        .zip(output.par_chunks(BLOCK))
-        .for_each(|(grad, output)| {
-            let mut widened = [0.0; BLOCK];
-            let widened = &mut widened[..output.len()];
-            E::widen(output, widened);
-            for (grad, output) in grad.iter_mut().zip(widened) {
-                if *output <= 0.0 {
-                    *grad = E::zeroed();
-                }
+    let blocks = grad.par_chunks_mut(BLOCK).zip(output.par_chunks(BLOCK));
+    blocks.with_min_len(64).for_each(|(grad, output)| {
+        let mut widened = [0.0; BLOCK];
+        let widened = &mut widened[..output.len()];
+        E::widen(output, widened);
+        for (grad, output) in grad.iter_mut().zip(widened) {
+            if *output <= 0.0 {
+                *grad = E::zeroed();
             }
-        });
+        }
+    });
 }
 
-/// Eq. (4) of Ioffe & Szegedy 2015 in the form that needs only the two parameter gradients.
-fn input_grads_in_place<E: Element>(
+/// From the gradient of the output to that of the input: the backward of Ioffe & Szegedy 2015 in the
+/// form that needs, besides the values, only the means of the two parameter gradients.
+fn input_grads(
     channel: Channel,
-    relu: bool,
     [mean_gamma_grad, mean_beta_grad]: [f32; 2],
-    x: &[E],
-    grad: &mut [E],
+    x: &[f32],
+    grad: &mut [f32],
 ) {
     let scale = channel.gamma * channel.inv_std;
-    let (mut values, mut grads) = ([0.0; BLOCK], [0.0; BLOCK]);
-    for (x, grad) in x.chunks(BLOCK).zip(grad.chunks_mut(BLOCK)) {
-        let (values, grads) = (&mut values[..x.len()], &mut grads[..x.len()]);
-        E::widen(x, values);
-        E::widen(grad, grads);
-        for (x, g) in values.iter().zip(grads.iter_mut()) {
-            let masked = if relu && channel.pre_activation(*x) <= 0.0 {
-                0.0
-            } else {
-                *g
-            };
-            let normalised = (x - channel.mean) * channel.inv_std;
-            *g = scale * (masked - mean_beta_grad - normalised * mean_gamma_grad);
-        }
-        E::narrow(grads, grad);
+    for (x, grad) in x.iter().zip(grad) {
+        let normalised = (x - channel.mean) * channel.inv_std;
+        *grad = scale * (*grad - mean_beta_grad - normalised * mean_gamma_grad);
     }
 }
