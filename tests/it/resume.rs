@@ -21,7 +21,7 @@ fn recipe(optimizer: OptimizerKind) -> Recipe {
     };
     recipe.model.depth = Depth::R18;
     recipe.model.width = 2;
-    recipe.model.stem = Stem::Small;
+    recipe.model.stem = Some(Stem::Small);
     recipe.data.image_size = 8;
     recipe.data.augment = true;
     recipe.train.batch = 32;

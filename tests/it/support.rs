@@ -15,6 +15,11 @@ pub fn devices() -> Vec<Device> {
     devices
 }
 
+/// Whether this is the CPU backend.
+pub fn is_flex(device: &Device) -> bool {
+    *device == Device::flex()
+}
+
 /// The heap is one per process: tests that count it, and tests that would disturb them, hold this.
 pub fn alone() -> MutexGuard<'static, ()> {
     static HEAP: Mutex<()> = Mutex::new(());

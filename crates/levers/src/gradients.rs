@@ -4,6 +4,8 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{FloatDType, Tensor};
 
+use crate::ops::sum_of_squares;
+
 /// Outcome of the one look at the gradients that an update needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradientCheck {
@@ -85,8 +87,7 @@ struct SumOfSquares<'a> {
 impl ModuleVisitor for SumOfSquares<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.get::<D>(param.id) {
-            let gradient = gradient.cast(FloatDType::F32).mul_scalar(self.factor);
-            let squares = gradient.clone().mul(gradient).sum();
+            let squares = sum_of_squares(gradient, self.factor);
             self.sum = Some(match self.sum.take() {
                 Some(sum) => sum + squares,
                 None => squares,

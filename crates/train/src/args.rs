@@ -49,7 +49,8 @@ pub struct RunArgs {
     /// ResNet depth: 18, 34, 50, 101 or 152.
     #[arg(long, value_name = "LAYERS")]
     pub depth: Option<Depth>,
-    /// First layers: imagenet (7x7 stride 2, max-pool) or small (3x3 stride 1, for 32-pixel images).
+    /// First layers: imagenet (7x7 stride 2, max-pool) or small (3x3 stride 1, for images of 32 pixels
+    /// and less); by default small up to 16 pixels.
     #[arg(long, value_name = "STEM", value_parser = parse_stem)]
     pub stem: Option<Stem>,
     /// digits, synthetic, or a folder with train/CLASS/*.jpg and val/CLASS/*.jpg (jpeg, png, bmp, webp).
@@ -126,7 +127,6 @@ impl RunArgs {
         set(&mut recipe.optimizer.lr, self.lr);
         set(&mut recipe.optimizer.name, self.optimizer);
         set(&mut recipe.model.depth, self.depth);
-        set(&mut recipe.model.stem, self.stem);
         set(&mut recipe.precision.policy, self.precision.clone());
         let scale = self.loss_scale.clone().map(|text| match text.parse() {
             Ok(number) => LossScaleRecipe::Number(number),
@@ -134,6 +134,7 @@ impl RunArgs {
         });
         set(&mut recipe.precision.loss_scale, scale);
         recipe.train.steps = self.steps.or(recipe.train.steps);
+        recipe.model.stem = self.stem.or(recipe.model.stem);
         recipe.model.weights = self.weights.clone().or(recipe.model.weights);
         recipe.model.new_head |= self.new_head;
         recipe.data.strict |= self.strict_data;

@@ -37,8 +37,9 @@ pub struct Recipe {
 pub struct ModelRecipe {
     /// 18, 34, 50, 101 or 152.
     pub depth: Depth,
-    /// `imagenet` or `small`.
-    pub stem: Stem,
+    /// `imagenet` or `small`; left out, small for images of up to 16 pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stem: Option<Stem>,
     /// Channels of the first stage.
     pub width: usize,
     /// Blocks start as the identity.
@@ -54,7 +55,7 @@ impl Default for ModelRecipe {
     fn default() -> Self {
         Self {
             depth: Depth::R50,
-            stem: Stem::Imagenet,
+            stem: None,
             width: 64,
             zero_init_residual: true,
             weights: None,
@@ -83,7 +84,7 @@ impl Default for DataRecipe {
     fn default() -> Self {
         Self {
             source: "digits".into(),
-            image_size: 32,
+            image_size: 8,
             augment: false,
             workers: 1,
             strict: false,
@@ -115,7 +116,7 @@ impl Default for TrainRecipe {
         Self {
             batch: 64,
             accumulate: 1,
-            epochs: 3,
+            epochs: 4,
             steps: None,
             seed: 0,
             save_every: 0,
@@ -209,9 +210,9 @@ pub struct OptimizerRecipe {
 impl Default for OptimizerRecipe {
     fn default() -> Self {
         Self {
-            name: OptimizerKind::Sgd,
-            lr: 0.05,
-            weight_decay: 5e-4,
+            name: OptimizerKind::AdamW,
+            lr: 1e-3,
+            weight_decay: 1e-2,
             clip_norm: Some(5.0),
         }
     }
@@ -296,8 +297,10 @@ impl Recipe {
 
     /// The network for a number of classes.
     pub fn resnet(&self, classes: usize) -> ResNetConfig {
+        let small = self.data.image_size <= 16;
+        let fitting = if small { Stem::Small } else { Stem::Imagenet };
         ResNetConfig::new(self.model.depth, classes)
-            .with_stem(self.model.stem)
+            .with_stem(self.model.stem.unwrap_or(fitting))
             .with_width(self.model.width)
             .with_zero_init_residual(self.model.zero_init_residual)
     }

@@ -155,4 +155,10 @@ pub trait Kernels: Backend {
             residual,
         }
     }
+
+    /// `sum((x * factor)^2)` as `[1]`, f32.
+    fn sum_of_squares(x: FloatTensor<Self>, factor: f32) -> FloatTensor<Self> {
+        let scaled = Self::float_mul_scalar(cast::<Self>(x, DType::F32), factor.into());
+        Self::float_sum(Self::float_mul(scaled.clone(), scaled))
+    }
 }

@@ -15,6 +15,7 @@ mod flex;
 mod kernels;
 mod norm;
 mod probe;
+mod squares;
 
 #[cfg(feature = "cube")]
 use burn::backend::Cube;
@@ -30,6 +31,7 @@ pub use conv::conv2d;
 pub use kernels::{Activation, Kernels};
 pub use norm::norm_act;
 pub use probe::probe;
+pub use squares::sum_of_squares;
 
 /// The operations as Burn's dispatch sees them.
 #[backend_extension(Autodiff, Cube: cfg(feature = "cube"), Flex: cfg(feature = "flex"))]
@@ -66,6 +68,9 @@ pub trait LeanOps: Backend {
 
     /// The identity; see [`probe`].
     fn lean_probe(x: FloatTensor<Self>, index: usize) -> FloatTensor<Self>;
+
+    /// See [`sum_of_squares`].
+    fn lean_sum_of_squares(x: FloatTensor<Self>, factor: f32) -> FloatTensor<Self>;
 }
 
 macro_rules! lean_ops_by_kernels {
@@ -109,6 +114,10 @@ macro_rules! lean_ops_by_kernels {
 
             fn lean_probe(x: FloatTensor<Self>, _index: usize) -> FloatTensor<Self> {
                 x
+            }
+
+            fn lean_sum_of_squares(x: FloatTensor<Self>, factor: f32) -> FloatTensor<Self> {
+                <Self as Kernels>::sum_of_squares(x, factor)
             }
         }
     };
@@ -154,5 +163,10 @@ impl<B: Kernels + LeanOps, C: CheckpointStrategy> LeanOps for Autodiff<B, C> {
 
     fn lean_probe(x: FloatTensor<Self>, index: usize) -> FloatTensor<Self> {
         probe::differentiable::<B, C>(x, index)
+    }
+
+    fn lean_sum_of_squares(x: FloatTensor<Self>, factor: f32) -> FloatTensor<Self> {
+        let sum = B::sum_of_squares(x.into_primitive(), factor);
+        <Self as burn::backend::AutodiffBackend>::from_inner(sum)
     }
 }

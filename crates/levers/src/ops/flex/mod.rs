@@ -9,6 +9,7 @@ mod conv;
 mod element;
 mod norm;
 mod rows;
+mod squares;
 
 use burn::backend::ops::{ConvOptions, ModuleOps};
 use burn::backend::tensor::FloatTensor;
@@ -85,5 +86,9 @@ impl Kernels for Flex {
         residual: bool,
     ) -> NormActGrads<Self> {
         by_dtype!(saved.x.dtype(), E => norm::backward::<E>(saved, grad, residual))
+    }
+
+    fn sum_of_squares(x: FloatTensor<Self>, factor: f32) -> FloatTensor<Self> {
+        by_dtype!(x.dtype(), E => squares::sum_of_squares::<E>(x, factor))
     }
 }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::super::kernels::{Activation, NormActGrads, NormActSaved};
 use super::element::{Element, contiguous, tensor};
-use super::rows::BLOCK;
+use super::rows::{BLOCK, sum};
 
 /// Sizes of `[batch, channels, positions]`.
 #[derive(Clone, Copy)]
@@ -98,19 +98,6 @@ fn channels(
             beta: beta[c],
         })
         .collect()
-}
-
-/// In eight lanes, which vectorises and loses less than one running sum.
-fn sum(values: &[f32]) -> f64 {
-    let mut lanes = [0.0f32; 8];
-    let whole = values.chunks_exact(8);
-    let rest: f32 = whole.remainder().iter().sum();
-    for values in whole {
-        for (lane, value) in lanes.iter_mut().zip(values) {
-            *lane += value;
-        }
-    }
-    f64::from(lanes.iter().sum::<f32>() + rest)
 }
 
 /// Mean and biased variance of each channel of a group.

@@ -40,3 +40,16 @@ pub fn collect<E: Element>(source: &[f32], width: usize, target: &mut [E], lengt
         E::narrow(values, target);
     }
 }
+
+/// In eight lanes, which vectorises and loses less than one running sum.
+pub fn sum(values: &[f32]) -> f64 {
+    let mut lanes = [0.0f32; 8];
+    let whole = values.chunks_exact(8);
+    let rest: f32 = whole.remainder().iter().sum();
+    for values in whole {
+        for (lane, value) in lanes.iter_mut().zip(values) {
+            *lane += value;
+        }
+    }
+    f64::from(lanes.iter().sum::<f32>() + rest)
+}
