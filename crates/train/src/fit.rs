@@ -137,7 +137,7 @@ pub fn fit<M: Trainable<Batch = Batch>>(
             );
             window_samples = 0;
             let every = recipe.train.save_every;
-            if interrupt::requested() || (every > 0 && trainer.tried() % every == 0) {
+            if interrupt::requested() || (every > 0 && trainer.tried().is_multiple_of(every)) {
                 save(trainer, recipe, epoch, samples, &checkpoints)?;
             }
             if interrupt::requested() {
