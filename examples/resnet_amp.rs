@@ -2,6 +2,7 @@
 //!
 //!     cargo run --example resnet_amp -- --batch 64
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -28,7 +29,7 @@ static ALLOC: CountingAllocator = CountingAllocator::system();
 struct Args {
     #[command(flatten)]
     run: RunArgs,
-    /// After the run, take two steps in f32 and print its memory beside.
+    /// After the run, take two updates in f32 and print its memory beside.
     #[arg(long)]
     compare_fp32: bool,
 }
@@ -58,12 +59,13 @@ fn run(args: &Args) -> Result<Report, TrainError> {
     let chosen = choose(recipe.backend)?;
     interrupt::install();
     let loaders = Loaders::open(&recipe)?;
-    let report = train(args, &recipe, &chosen, &loaders, resumed)?;
-    let fp32 = args
-        .compare_fp32
-        .then(|| two_steps_in_f32(&recipe, &chosen, &loaders))
+    let output = args.run.output();
+    let report = train(&output, &recipe, &chosen, &loaders, resumed)?;
+    report.save(&output.join("report.json"))?;
+    let compare = args.compare_fp32 && !report.interrupted;
+    let fp32 = compare
+        .then(|| two_updates_in_f32(&recipe, &chosen, &loaders))
         .transpose()?;
-    report.save(&args.run.output.join("report.json"))?;
     if args.run.json {
         println!("{}", report.to_json());
     } else {
@@ -76,7 +78,7 @@ fn run(args: &Args) -> Result<Report, TrainError> {
 }
 
 fn train(
-    args: &Args,
+    output: &Path,
     recipe: &Recipe,
     chosen: &Chosen,
     loaders: &Loaders,
@@ -119,7 +121,7 @@ fn train(
         loaders,
         recipe,
         &device,
-        &args.run.output,
+        output,
         start,
         &mut progress,
     )?;
@@ -173,7 +175,7 @@ fn trainer(
     Ok((trainer, policy.compute.name()))
 }
 
-fn two_steps_in_f32(
+fn two_updates_in_f32(
     recipe: &Recipe,
     chosen: &Chosen,
     loaders: &Loaders,
@@ -183,9 +185,12 @@ fn two_steps_in_f32(
     recipe.precision.loss_scale = Default::default();
     let (mut trainer, _) = trainer(&recipe, chosen, loaders, 2)?;
     let device = chosen.device.clone().autodiff();
-    for batch in loaders.train.epoch(0, 0).take(2) {
+    let accumulate = recipe.train.accumulate;
+    for batch in loaders.train.epoch(0, 0).take(2 * accumulate) {
         trainer.micro_step(batch?.into_device(&device));
-        trainer.update()?;
+        if trainer.waiting() == accumulate {
+            trainer.update()?;
+        }
     }
     let missing = || TrainError::Device("this backend does not report its memory".into());
     trainer.measurement().cloned().ok_or_else(missing)

@@ -204,3 +204,31 @@ fn running_variance_is_biased() {
     norm_act(&norm, x, None, Activation::Identity);
     assert_eq!(values(norm.running_var.value_sync()), [1.0]);
 }
+
+/// One forward that overflows does not spoil the running statistics for good.
+#[test]
+fn running_statistics_stay_finite() {
+    let device = Device::flex().autodiff();
+    let norm = BatchNormConfig::new(2).init(&device);
+    let x = Tensor::<1>::from_floats([1.0, f32::NAN, 3.0, 2.0], &device).reshape([2, 2, 1, 1]);
+    norm_act(&norm, x, None, Activation::Identity);
+    let mean = values(norm.running_mean.value_sync());
+    assert_eq!(mean[1], 0.0);
+    assert!((mean[0] - 0.2).abs() < 1e-6);
+}
+
+/// Padding wider than the kernel, in tiles that lie in the padding alone.
+#[test]
+fn padding_may_exceed_the_kernel() {
+    let device = Device::flex().autodiff();
+    let layer = conv([3, 4], 1, 1, 2, &device);
+    let x = random([15, 3, 4, 4], &device);
+    let expected = run_conv(&layer, &x, false);
+    for (lean, plain) in run_conv(&layer, &x, true).iter().zip(&expected) {
+        assert!(relative_error(lean, plain) < 2e-5);
+    }
+    let half = Policy::computing(leanburn::levers::Precision::Bf16).attach(layer, &[]);
+    for (lean, plain) in run_conv(&half, &x, true).iter().zip(&expected) {
+        assert!(relative_error(lean, plain) < 3e-2);
+    }
+}

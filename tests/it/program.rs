@@ -166,8 +166,9 @@ fn a_run_leaves_its_artifacts_and_prints_one_object() {
         .output()
         .unwrap();
     let stderr = String::from_utf8_lossy(&result.stderr);
+    assert!(result.status.success(), "{stderr}");
     assert!(
-        result.status.success() && stderr.contains("after update 3"),
+        stderr.contains("after update 3") && stderr.contains("update 4/4"),
         "{stderr}"
     );
 }

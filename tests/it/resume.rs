@@ -122,11 +122,11 @@ fn resumed_equals_uninterrupted() {
         assert!(middle.is_file());
 
         let state = saved::open(&cut, false, |_| ()).unwrap();
-        // The epoch's end of the cut run says "next epoch"; the position is that of the update before.
         let start = Start {
-            epoch: 0,
-            samples: 8 * 2 * 32,
+            epoch: state.state.epoch,
+            samples: state.state.samples,
         };
+        assert_eq!((start.epoch, start.samples), (0, 8 * 2 * 32));
         let schedule = recipe
             .schedule
             .start(recipe.optimizer.lr, total, state.state.applied)

@@ -26,6 +26,9 @@ pub enum PolicyError {
     /// Masters in half precision lose small updates (an update below 2^-11 of the weight rounds away).
     #[error("policy '{0}': params must be f32, so that small updates are not rounded away")]
     Master(String),
+    /// Logits and losses in half precision overflow and round.
+    #[error("policy '{0}': output must be f32, so that logits and loss are exact")]
+    Output(String),
     /// The device cannot compute in this dtype.
     #[error("{device} does not support {dtype}: use --precision fp32, or auto")]
     Unsupported {
@@ -84,7 +87,7 @@ pub struct Policy {
     pub params: Precision,
     /// Operands of matrix products and convolutions, and the activations between them.
     pub compute: Precision,
-    /// Logits and loss.
+    /// Logits and loss; always f32.
     pub output: Precision,
 }
 
@@ -178,8 +181,9 @@ impl FromStr for Policy {
             compute: compute.unwrap_or(Precision::F32),
             output: output.unwrap_or(Precision::F32),
         };
-        match policy.params {
-            Precision::F32 => Ok(policy),
+        match (policy.params, policy.output) {
+            (Precision::F32, Precision::F32) => Ok(policy),
+            (Precision::F32, _) => Err(PolicyError::Output(text.to_owned())),
             _ => Err(PolicyError::Master(text.to_owned())),
         }
     }
@@ -266,6 +270,10 @@ mod tests {
         assert!(matches!(
             "compute=f16,compute=f16".parse::<Policy>(),
             Err(PolicyError::Key(..))
+        ));
+        assert!(matches!(
+            "compute=f16,output=f16".parse::<Policy>(),
+            Err(PolicyError::Output(_))
         ));
         assert!(matches!(
             "params=f16".parse::<Policy>(),

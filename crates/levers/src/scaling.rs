@@ -155,6 +155,11 @@ impl LossScaler {
         })
     }
 
+    /// How the scale moves.
+    pub fn rule(&self) -> LossScale {
+        self.rule
+    }
+
     /// Factor for the loss.
     pub fn scale(&self) -> f32 {
         self.scale

@@ -74,11 +74,13 @@ pub struct RunArgs {
     /// Seed of weights, data order and views.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Folder for recipe.toml, metrics.csv, report.json and checkpoints.
-    #[arg(long, value_name = "DIR", default_value = "runs/last")]
-    pub output: PathBuf,
-    /// Go on from the newest checkpoint of a run's folder, or from one checkpoint file.
-    #[arg(long, value_name = "PATH")]
+    /// Folder for recipe.toml, metrics.csv, report.json and checkpoints [default: runs/last, or the
+    /// folder of the run that --resume goes on with]. A new run replaces an older one there.
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Go on from the newest checkpoint of a run's folder, or from one checkpoint file, with the
+    /// recipe of that run; other flags override its keys.
+    #[arg(long, value_name = "PATH", conflicts_with = "config")]
     pub resume: Option<PathBuf>,
     /// With --resume DIR: if the newest checkpoint is broken, use the newest good one before it.
     #[arg(long, requires = "resume")]
@@ -97,6 +99,19 @@ fn parse_stem(text: &str) -> Result<Stem, String> {
 }
 
 impl RunArgs {
+    /// Where the run writes.
+    pub fn output(&self) -> PathBuf {
+        let of_resumed = |path: &PathBuf| match path.is_file() {
+            // RUN/checkpoints/update-N.run
+            true => path.ancestors().nth(2).map(PathBuf::from),
+            false => Some(path.clone()),
+        };
+        self.output
+            .clone()
+            .or_else(|| self.resume.as_ref().and_then(of_resumed))
+            .unwrap_or_else(|| "runs/last".into())
+    }
+
     /// The recipe that the flags amount to, checked.
     pub fn recipe(&self) -> Result<Recipe, TrainError> {
         self.recipe_over(match &self.config {
@@ -125,6 +140,13 @@ impl RunArgs {
         set(&mut recipe.data.source, self.data.clone());
         set(&mut recipe.data.workers, self.workers);
         set(&mut recipe.optimizer.lr, self.lr);
+        let other = self.optimizer.filter(|name| *name != recipe.optimizer.name);
+        if self.resume.is_some() && other.is_some() {
+            return Err(TrainError::Recipe(format!(
+                "--optimizer: the saved run has the state of {}, which no other optimizer can take up",
+                recipe.optimizer.name
+            )));
+        }
         set(&mut recipe.optimizer.name, self.optimizer);
         set(&mut recipe.model.depth, self.depth);
         set(&mut recipe.precision.policy, self.precision.clone());

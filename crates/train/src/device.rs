@@ -25,10 +25,19 @@ pub enum Backend {
     Vulkan,
     /// An NVIDIA GPU.
     Cuda,
+    /// An AMD GPU.
+    Rocm,
 }
 
 impl Backend {
-    const ALL: [Self; 5] = [Self::Auto, Self::Flex, Self::Wgpu, Self::Vulkan, Self::Cuda];
+    const ALL: [Self; 6] = [
+        Self::Auto,
+        Self::Flex,
+        Self::Wgpu,
+        Self::Vulkan,
+        Self::Cuda,
+        Self::Rocm,
+    ];
 
     /// As typed.
     pub fn name(self) -> &'static str {
@@ -38,6 +47,7 @@ impl Backend {
             Self::Wgpu => "wgpu",
             Self::Vulkan => "vulkan",
             Self::Cuda => "cuda",
+            Self::Rocm => "rocm",
         }
     }
 }
@@ -56,7 +66,7 @@ impl FromStr for Backend {
             .into_iter()
             .find(|backend| backend.name() == text)
             .ok_or_else(|| {
-                format!("unknown backend '{text}': use auto, flex, wgpu, vulkan or cuda")
+                format!("unknown backend '{text}': use auto, flex, wgpu, vulkan, cuda or rocm")
             })
     }
 }
@@ -94,12 +104,12 @@ pub fn choose(backend: Backend) -> Result<Chosen, TrainError> {
         Backend::Wgpu => wgpu(),
         Backend::Vulkan => vulkan(),
         Backend::Cuda => cuda().ok_or_else(|| {
-            missing(
-                "cuda",
-                cfg!(feature = "cuda"),
-                "no NVIDIA driver or no GPU found",
-            )
+            let reason = "no NVIDIA driver or no GPU found";
+            missing("cuda", cfg!(feature = "cuda"), reason)
         }),
+        Backend::Rocm => {
+            rocm().ok_or_else(|| missing("rocm", cfg!(feature = "rocm"), "no AMD GPU found"))
+        }
     }
 }
 
@@ -114,7 +124,7 @@ fn missing(backend: &str, compiled: bool, reason: &str) -> TrainError {
 }
 
 fn auto() -> Result<Chosen, TrainError> {
-    if let Some(chosen) = cuda() {
+    if let Some(chosen) = cuda().or_else(rocm) {
         return Ok(chosen);
     }
     #[cfg(feature = "wgpu")]
@@ -177,6 +187,17 @@ fn vulkan() -> Result<Chosen, TrainError> {
     }
     let reason = "no Vulkan adapter found; install a driver";
     Err(missing("vulkan", cfg!(feature = "vulkan"), reason))
+}
+
+fn rocm() -> Option<Chosen> {
+    #[cfg(feature = "rocm")]
+    {
+        let present = Device::enumerate(burn::tensor::DeviceType::Rocm).into_vec();
+        if let Some(device) = present.into_iter().next() {
+            return Some(Chosen::new(device, Backend::Rocm, "found an AMD GPU"));
+        }
+    }
+    None
 }
 
 fn cuda() -> Option<Chosen> {

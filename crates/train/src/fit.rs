@@ -31,7 +31,12 @@ impl Loaders {
             ),
             "synthetic" => (
                 Arc::new(Synthetic::new(1024, 10, size, recipe.train.seed)),
-                Arc::new(Synthetic::new(256, 10, size, recipe.train.seed + 1)),
+                Arc::new(Synthetic::new(
+                    256,
+                    10,
+                    size,
+                    recipe.train.seed.wrapping_add(1),
+                )),
             ),
             folder => {
                 let (train, val) = ImageFolder::open(Path::new(folder), size)?;
@@ -98,10 +103,16 @@ pub fn fit<M: Trainable<Batch = Batch>>(
     let metrics_path = output.join("metrics.csv");
     let mut metrics = Metrics::open(&metrics_path, trainer.tried() > 0)?;
     let checkpoints = output.join("checkpoints");
+    if trainer.tried() == 0 {
+        saved::clear(&checkpoints)?;
+    }
     let total = recipe.updates(loaders.train.batches());
     let mut score = None;
 
     for epoch in start.epoch..recipe.train.epochs {
+        if trainer.tried() >= total {
+            break;
+        }
         let mut samples = if epoch == start.epoch {
             start.samples
         } else {
@@ -138,7 +149,7 @@ pub fn fit<M: Trainable<Batch = Batch>>(
             window_samples = 0;
             let every = recipe.train.save_every;
             if interrupt::requested() || (every > 0 && trainer.tried().is_multiple_of(every)) {
-                save(trainer, recipe, epoch, samples, &checkpoints)?;
+                save(trainer, recipe, (epoch, samples), &checkpoints)?;
             }
             if interrupt::requested() {
                 drop(batches);
@@ -150,9 +161,21 @@ pub fn fit<M: Trainable<Batch = Batch>>(
                 });
             }
         }
+        let ended = batches.peek().is_none();
         drop(batches);
+        // Before the evaluation, whose failure must not cost the epoch.
+        let position = if ended {
+            (epoch + 1, 0)
+        } else {
+            (epoch, samples)
+        };
+        save(trainer, recipe, position, &checkpoints)?;
         let result = evaluate(trainer.model(), &loaders.val, device, false)?;
-        let train_loss = losses / updates.max(1) as f64;
+        let train_loss = if updates > 0 {
+            losses / updates as f64
+        } else {
+            f64::NAN
+        };
         progress.say(&format!(
             "epoch {} of {}: training loss {train_loss:.4}, validation loss {:.4}, accuracy {:.2} %",
             epoch + 1,
@@ -178,10 +201,6 @@ pub fn fit<M: Trainable<Batch = Batch>>(
             ],
         )?;
         score = Some(result);
-        save(trainer, recipe, epoch + 1, 0, &checkpoints)?;
-        if trainer.tried() >= total {
-            break;
-        }
     }
     let score = match score {
         Some(score) => score,
@@ -196,8 +215,7 @@ pub fn fit<M: Trainable<Batch = Batch>>(
 fn save<M: Trainable>(
     trainer: &Trainer<M>,
     recipe: &Recipe,
-    epoch: usize,
-    samples: usize,
+    (epoch, samples): (usize, usize),
     folder: &Path,
 ) -> Result<(), TrainError> {
     let state = State {

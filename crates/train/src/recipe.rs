@@ -202,18 +202,17 @@ pub struct OptimizerRecipe {
     pub lr: f64,
     /// Pull towards zero, on matrices and filters only.
     pub weight_decay: f64,
-    /// Largest global gradient norm.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clip_norm: Option<f64>,
+    /// Largest global gradient norm; 0 does not clip.
+    pub clip_norm: f64,
 }
 
 impl Default for OptimizerRecipe {
     fn default() -> Self {
         Self {
             name: OptimizerKind::AdamW,
-            lr: 1e-3,
+            lr: 2e-3,
             weight_decay: 1e-2,
-            clip_norm: Some(5.0),
+            clip_norm: 5.0,
         }
     }
 }
@@ -241,7 +240,6 @@ impl Recipe {
             true => Ok(()),
             false => Err(TrainError::Recipe(format!("{key} must be {range}"))),
         };
-        let positive = "a positive finite number";
         within(self.train.batch > 0, "batch (train.batch)", "at least 1")?;
         within(
             self.train.accumulate > 0,
@@ -273,11 +271,10 @@ impl Recipe {
             "optimizer.weight_decay",
             "0 to 1",
         )?;
-        let clip = o.clip_norm.unwrap_or(1.0);
         within(
-            clip > 0.0 && clip.is_finite(),
+            o.clip_norm >= 0.0 && o.clip_norm.is_finite(),
             "optimizer.clip_norm",
-            positive,
+            "0 (off) or a positive number",
         )?;
         within(
             (0.0..1.0).contains(&self.schedule.warmup),
@@ -308,7 +305,7 @@ impl Recipe {
     /// Updates of a run over this many micro-batches an epoch.
     pub fn updates(&self, micro_batches: usize) -> u64 {
         let an_epoch = micro_batches.div_ceil(self.train.accumulate) as u64;
-        let all = an_epoch * self.train.epochs as u64;
+        let all = an_epoch.saturating_mul(self.train.epochs as u64);
         self.train.steps.map_or(all, |steps| steps.min(all)).max(1)
     }
 }

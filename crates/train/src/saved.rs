@@ -113,8 +113,10 @@ pub fn save<M: Module>(
         file.write_all(&optimizer)?;
         file.as_file().sync_all()?;
         file.persist(&path)?;
-        // The rename itself is durable only once the folder is.
-        File::open(folder)?.sync_all()
+        // The rename itself is durable only once the folder is; Windows opens no folders.
+        #[cfg(unix)]
+        File::open(folder)?.sync_all()?;
+        Ok(())
     };
     write().map_err(TrainError::io(&path))?;
     let mut files = list(folder)?;
@@ -123,6 +125,16 @@ pub fn save<M: Module>(
         fs::remove_file(&old).map_err(TrainError::io(&old))?;
     }
     Ok(path)
+}
+
+/// Removes the saved runs of an earlier run that wrote to the same folder.
+pub fn clear(folder: &Path) -> Result<(), TrainError> {
+    if folder.is_dir() {
+        for old in list(folder)? {
+            fs::remove_file(&old).map_err(TrainError::io(&old))?;
+        }
+    }
+    Ok(())
 }
 
 /// The saved runs of a folder, oldest first.

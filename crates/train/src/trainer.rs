@@ -62,7 +62,7 @@ impl Settings {
     pub fn of(recipe: &Recipe) -> Self {
         Self {
             batch: recipe.train.batch,
-            clip_norm: recipe.optimizer.clip_norm,
+            clip_norm: Some(recipe.optimizer.clip_norm).filter(|norm| *norm > 0.0),
             optimizer: recipe.optimizer.name,
             weight_decay: recipe.optimizer.weight_decay,
             seed: recipe.train.seed,
@@ -173,7 +173,10 @@ impl<M: Trainable> Trainer<M> {
         self.optimizer = saved.load_optimizer(optimizer)?;
         self.model = Some(model);
         self.schedule = schedule;
-        self.scaler = saved.state.scaler;
+        // A loss scale that was changed on the command line starts afresh.
+        if saved.state.scaler.rule() == self.scaler.rule() {
+            self.scaler = saved.state.scaler;
+        }
         self.applied = saved.state.applied;
         self.tried = saved.state.tried;
         Ok(())
@@ -308,7 +311,8 @@ impl StepMemory {
         } else {
             4
         };
-        if self.recorded >= wanted || self.meter.current().is_none() {
+        let too_early = !self.meter.is_exact_peak() && applied == 0;
+        if too_early || self.recorded >= wanted || self.meter.current().is_none() {
             return;
         }
         self.known.inputs = inputs;

@@ -2,6 +2,7 @@
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{AutodiffBackend, Dispatch};
+use burn::module::RunningState;
 use burn::nn::BatchNorm;
 use burn::tensor::{FloatDType, Tensor, activation};
 use burn_autodiff::Autodiff;
@@ -34,9 +35,13 @@ pub fn norm_act(
             Dispatch::lean_norm_add_act(x, gamma, beta, residual, norm.epsilon, activation)
         }
     };
-    let update = |state: &burn::module::RunningState<Tensor<1>>, batch: Tensor<1>| {
-        let kept = state.value_sync().mul_scalar(1.0 - norm.momentum);
-        state.update(kept.add(batch.mul_scalar(norm.momentum)).detach());
+    let update = |state: &RunningState<Tensor<1>>, batch: Tensor<1>| {
+        let old = state.value_sync();
+        // An overflow in one forward must not stay in the statistics for good.
+        let broken = batch.clone().is_finite().bool_not();
+        let moved = old.clone().mul_scalar(1.0 - norm.momentum);
+        let moved = moved.add(batch.mul_scalar(norm.momentum));
+        state.update(moved.mask_where(broken, old).detach());
     };
     update(&norm.running_mean, Tensor::from_dispatch(mean));
     update(&norm.running_var, Tensor::from_dispatch(variance));

@@ -145,7 +145,7 @@ impl Geometry {
     fn input_rows(&self, positions: &Range<usize>) -> Range<usize> {
         let first = positions.start / self.output[1] * self.stride[0];
         let last = (positions.end - 1) / self.output[1] * self.stride[0] + self.kernel[0];
-        first.saturating_sub(self.padding[0])
+        first.saturating_sub(self.padding[0]).min(self.input[0])
             ..last.saturating_sub(self.padding[0]).min(self.input[0])
     }
 
