@@ -109,15 +109,27 @@ fn by_hand<M: Module>(
     model
 }
 
-/// Fastest of the timed steps.
-fn fastest(steps: usize, mut step: impl FnMut()) -> f64 {
-    step();
-    let times = (0..steps.max(1)).map(|_| {
+/// Seconds of the fastest timed step, and bytes that a forward keeps for the backward.
+fn time_by_hand<M: Module>(
+    steps: usize,
+    model: M,
+    optimizer: &mut ModuleOptimizer,
+    batch: &Batch,
+    forward: impl Fn(&M, Tensor<4>) -> Tensor<2>,
+) -> (f64, u64) {
+    let mut model = by_hand(model, optimizer, batch.clone(), &forward);
+    let mut fastest = f64::INFINITY;
+    for _ in 0..steps.max(1) {
         let start = Instant::now();
-        step();
-        start.elapsed().as_secs_f64()
-    });
-    times.fold(f64::INFINITY, f64::min)
+        model = by_hand(model, optimizer, batch.clone(), &forward);
+        fastest = fastest.min(start.elapsed().as_secs_f64());
+    }
+    let before = heap::current();
+    let logits = forward(&model, batch.images.clone());
+    (
+        fastest,
+        heap::current() - before - logits.shape().num_elements() as u64 * 4,
+    )
 }
 
 fn process(args: &Args, mode: Mode) -> Value {
@@ -128,14 +140,11 @@ fn process(args: &Args, mode: Mode) -> Value {
     };
     let batch = batch(args, &device);
     let mut optimizer = sgd();
-    let seconds = match mode {
+    let (seconds, kept) = match mode {
         Mode::Plain | Mode::Balanced => {
-            let mut model = Some(plain::ResNet50::new(1000, &device));
-            fastest(args.steps, || {
-                let taken = model.take().expect("put back after each step");
-                let forward = plain::ResNet50::forward;
-                model = Some(by_hand(taken, &mut optimizer, batch.clone(), forward));
-            })
+            let model = plain::ResNet50::new(1000, &device);
+            let forward = plain::ResNet50::forward;
+            time_by_hand(args.steps, model, &mut optimizer, &batch, forward)
         }
         _ => {
             let policy = Policy::computing(match mode {
@@ -143,19 +152,9 @@ fn process(args: &Args, mode: Mode) -> Value {
                 Mode::Bf16 => Precision::Bf16,
                 _ => Precision::F32,
             });
-            let model = ResNetConfig::new(Depth::R50, 1000)
-                .init(&device)
-                .with_policy(policy);
-            let mut model = Some(model);
-            fastest(args.steps, || {
-                let taken = model.take().expect("put back after each step");
-                model = Some(by_hand(
-                    taken,
-                    &mut optimizer,
-                    batch.clone(),
-                    ResNet::forward,
-                ));
-            })
+            let model = ResNetConfig::new(Depth::R50, 1000).init(&device);
+            let model = model.with_policy(policy);
+            time_by_hand(args.steps, model, &mut optimizer, &batch, ResNet::forward)
         }
     };
     json!({
@@ -163,6 +162,7 @@ fn process(args: &Args, mode: Mode) -> Value {
         "batch": args.batch,
         "image_size": args.size,
         "seconds": seconds,
+        "kept_bytes_per_image": kept / args.batch as u64,
         "heap_peak_bytes": heap::peak(),
         "process_peak_mib": peak_rss_mib(),
     })
@@ -185,8 +185,8 @@ fn peak_rss_mib() -> Option<u64> {
 fn compare(args: &Args) -> Result<()> {
     let mut base = None;
     println!(
-        "{:<10} {:>10} {:>7} {:>14} {:>14}",
-        "mode", "s/step", "ratio", "heap peak MiB", "process MiB"
+        "{:<10} {:>10} {:>7} {:>14} {:>14} {:>14}",
+        "mode", "s/step", "ratio", "kept MB/image", "heap peak MiB", "process MiB"
     );
     for mode in ["plain", "balanced", "fp32", "f16", "bf16"] {
         let output = Command::new(std::env::current_exe()?)
@@ -203,8 +203,9 @@ fn compare(args: &Args) -> Result<()> {
             serde_json::from_slice(&output.stdout).context("the child printed no JSON")?;
         let seconds = line["seconds"].as_f64().context("no seconds")?;
         println!(
-            "{mode:<10} {seconds:>10.2} {:>6.2}x {:>14} {:>14}",
+            "{mode:<10} {seconds:>10.2} {:>6.2}x {:>14.1} {:>14} {:>14}",
             seconds / *base.get_or_insert(seconds),
+            line["kept_bytes_per_image"].as_f64().unwrap_or(0.0) / 1e6,
             line["heap_peak_bytes"].as_u64().unwrap_or(0) >> 20,
             line["process_peak_mib"],
         );
@@ -217,14 +218,6 @@ fn alternate(args: &Args) {
     let device = Device::flex().autodiff();
     let batch = batch(args, &device);
     let config = ResNetConfig::new(Depth::R50, 1000);
-    let measured = |step: &mut dyn FnMut()| {
-        let before = heap::current();
-        heap::reset_peak();
-        let start = Instant::now();
-        step();
-        (start.elapsed().as_secs_f64(), heap::peak() - before)
-    };
-
     let mut optimizer = sgd();
     let mut hand = Some(config.init(&device));
     let settings = Settings {
@@ -254,22 +247,28 @@ fn alternate(args: &Args) {
 
     let (mut ratios, mut peaks) = (Vec::new(), (0, 0));
     for step in 0..=args.steps {
-        let (hand_time, hand_peak) = measured(&mut || {
-            let model = hand.take().expect("put back after each step");
-            hand = Some(by_hand(
-                model,
-                &mut optimizer,
-                batch.clone(),
-                ResNet::forward,
-            ));
-        });
-        let (our_time, our_peak) = measured(&mut || {
-            ours.micro_step(batch.clone());
-            ours.update().expect("finite");
-        });
+        let before = heap::current();
+        heap::reset_peak();
+        let start = Instant::now();
+        let model = hand.take().expect("put back after each step");
+        hand = Some(by_hand(
+            model,
+            &mut optimizer,
+            batch.clone(),
+            ResNet::forward,
+        ));
+        let (hand_time, hand_peak) = (start.elapsed().as_secs_f64(), heap::peak() - before);
+
+        let before = heap::current();
+        let start = Instant::now();
+        ours.micro_step(batch.clone());
+        ours.update().expect("finite");
+        let our_time = start.elapsed().as_secs_f64();
         if step > 0 {
             ratios.push(our_time / hand_time);
-            peaks = (our_peak, hand_peak);
+            // The trainer resets the heap's peak at its probes, and keeps the highest.
+            let measured = ours.measurement().expect("the heap is counted");
+            peaks = (measured.peak.0 - before, hand_peak);
             println!("hand-written {hand_time:.3} s, ours {our_time:.3} s");
         }
     }

@@ -2,16 +2,13 @@
 //!
 //!     cargo run --example resnet_amp -- --batch 64
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use leanburn::levers::LossScaler;
-use leanburn::memory::{Bytes, CountingAllocator, Measurement, Meter, census, render};
+use leanburn::memory::{CountingAllocator, render};
 use leanburn::models::ResNet;
 use leanburn::train::{
-    Chosen, Loaders, Progress, Recipe, Report, RunArgs, Settings, Start, TrainError, Trainer,
-    choose, exit_code, fit, interrupt, saved,
+    Job, Progress, Report, RunArgs, Start, TrainError, exit_code, fit, interrupt, saved,
 };
 
 // Counts the heap, which is where the CPU backend keeps its tensors.
@@ -29,14 +26,13 @@ static ALLOC: CountingAllocator = CountingAllocator::system();
 struct Args {
     #[command(flatten)]
     run: RunArgs,
-    /// After the run, take two updates in f32 and print its memory beside.
+    /// After the run, take two updates in f32 and print their memory beside.
     #[arg(long)]
     compare_fp32: bool,
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    match run(&args) {
+    match run(&Args::parse()) {
         Ok(report) if report.interrupted => ExitCode::from(130),
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => exit_code(Err(error)),
@@ -56,142 +52,54 @@ fn run(args: &Args) -> Result<Report, TrainError> {
         Some(saved) => args.run.recipe_over(saved.state.recipe.clone())?,
         None => args.run.recipe()?,
     };
-    let chosen = choose(recipe.backend)?;
+    let job = Job::open(recipe)?;
     interrupt::install();
-    let loaders = Loaders::open(&recipe)?;
-    let output = args.run.output();
-    let report = train(&output, &recipe, &chosen, &loaders, resumed)?;
-    report.save(&output.join("report.json"))?;
-    let compare = args.compare_fp32 && !report.interrupted;
-    let fp32 = compare
-        .then(|| two_updates_in_f32(&recipe, &chosen, &loaders))
-        .transpose()?;
+    let report = train(args, &job, resumed)?;
+
     if args.run.json {
         println!("{}", report.to_json());
-    } else {
-        println!("{}", report.summary());
-        if let Some(measured) = &report.memory {
-            print!("{}", render(measured, fp32.as_ref()));
-        }
+        return Ok(report);
+    }
+    println!("{}", report.summary());
+    if let Some(measured) = &report.memory {
+        let compare = args.compare_fp32 && !report.interrupted;
+        let fp32 = compare.then(|| job.measure_in_f32(build)).transpose()?;
+        print!("{}", render(measured, fp32.as_ref()));
     }
     Ok(report)
 }
 
-fn train(
-    output: &Path,
-    recipe: &Recipe,
-    chosen: &Chosen,
-    loaders: &Loaders,
-    resumed: Option<saved::Saved>,
-) -> Result<Report, TrainError> {
-    let total = recipe.updates(loaders.train.batches());
-    let (mut trainer, precision) = trainer(recipe, chosen, loaders, total)?;
-    let parameters = census(trainer.model()).parameters.elements;
-    eprintln!(
-        "{} on {} ({}), {precision}",
-        recipe.model.depth, chosen.backend, chosen.why
-    );
-    eprintln!(
-        "{}: {} classes",
-        loaders.train.source().name(),
-        loaders.classes()
-    );
-    eprintln!("{}, {total} updates", recipe.train.window());
-    eprintln!("{}", trainer.decay_groups().summary());
-    let mut start = Start::default();
-    if let Some(saved) = resumed {
-        start = Start {
-            epoch: saved.state.epoch,
-            samples: saved.state.samples,
-        };
-        eprintln!(
-            "resuming {} after update {}",
-            saved.path.display(),
-            saved.state.tried
-        );
-        let schedule = recipe
-            .schedule
-            .start(recipe.optimizer.lr, total, saved.state.applied)?;
-        trainer.restore(saved, schedule)?;
-    }
-    let mut progress = Progress::new(total, trainer.tried());
-    let device = chosen.device.clone().autodiff();
-    let outcome = fit(
-        &mut trainer,
-        loaders,
-        recipe,
-        &device,
-        output,
-        start,
-        &mut progress,
-    )?;
+fn train(args: &Args, job: &Job, resumed: Option<saved::Saved>) -> Result<Report, TrainError> {
+    let output = args.run.output();
+    let mut trainer = job.trainer(build)?;
+    eprintln!("{}", job.describe(&trainer));
+    let start = match resumed {
+        Some(saved) => {
+            let (path, tried) = (saved.path.clone(), saved.state.tried);
+            eprintln!("resuming {} after update {tried}", path.display());
+            job.resume(&mut trainer, saved)?
+        }
+        None => Start::default(),
+    };
+    let mut progress = Progress::new(job.updates, trainer.tried());
+    let outcome = fit(&mut trainer, job, &output, start, &mut progress)?;
     progress.finish();
-    Ok(Report {
-        recipe: recipe.clone(),
-        backend: chosen.backend,
-        precision,
-        data: loaders.train.source().name(),
-        parameters,
-        steps: trainer.applied(),
-        skipped_steps: trainer.scaler().skipped(),
-        seconds: progress.seconds(),
-        items_per_second: progress.items_per_second(),
-        loss: outcome.score.loss(),
-        accuracy: outcome.score.accuracy(),
-        unreadable: loaders.unreadable(),
-        interrupted: outcome.interrupted,
-        memory: trainer.measurement().cloned(),
-    })
+
+    let report = job.report(&trainer, outcome, &progress);
+    report.save(&output.join("report.json"))?;
+    let weights = output.join("model.safetensors");
+    trainer.into_model().save_weights(&weights)?;
+    Ok(report)
 }
 
-fn trainer(
-    recipe: &Recipe,
-    chosen: &Chosen,
-    loaders: &Loaders,
-    updates: u64,
-) -> Result<(Trainer<ResNet>, &'static str), TrainError> {
-    let meter = Meter::new(&chosen.device);
-    let origin = meter.current().unwrap_or(Bytes(0));
-    let device = chosen.device.clone().autodiff();
-    device.seed(recipe.train.seed);
-    let policy = recipe.policy(&device)?;
-    let mut model = recipe.resnet(loaders.classes()).init(&device);
+/// The network of the recipe, with the policy attached: f32 master weights, half-precision compute.
+fn build(job: &Job) -> Result<ResNet, TrainError> {
+    let recipe = &job.recipe;
+    let mut model = recipe.resnet(job.loaders.classes()).init(&job.device());
     if let Some(path) = &recipe.model.weights {
         let (loaded, report) = model.load_weights(path, recipe.model.new_head)?;
         eprintln!("{}: {report}", path.display());
         model = loaded;
     }
-    let settings = Settings::of(recipe);
-    let schedule = recipe.schedule.start(recipe.optimizer.lr, updates, 0)?;
-    let scaler = LossScaler::new(recipe.precision.loss_scale.resolve(policy)?)?;
-    let trainer = Trainer::new(
-        model.with_policy(policy),
-        settings,
-        schedule,
-        scaler,
-        meter,
-        origin,
-    );
-    Ok((trainer, policy.compute.name()))
-}
-
-fn two_updates_in_f32(
-    recipe: &Recipe,
-    chosen: &Chosen,
-    loaders: &Loaders,
-) -> Result<Measurement, TrainError> {
-    let mut recipe = recipe.clone();
-    recipe.precision.policy = "fp32".into();
-    recipe.precision.loss_scale = Default::default();
-    let (mut trainer, _) = trainer(&recipe, chosen, loaders, 2)?;
-    let device = chosen.device.clone().autodiff();
-    let accumulate = recipe.train.accumulate;
-    for batch in loaders.train.epoch(0, 0).take(2 * accumulate) {
-        trainer.micro_step(batch?.into_device(&device));
-        if trainer.waiting() == accumulate {
-            trainer.update()?;
-        }
-    }
-    let missing = || TrainError::Device("this backend does not report its memory".into());
-    trainer.measurement().cloned().ok_or_else(missing)
+    Ok(model.with_policy(job.policy))
 }

@@ -148,7 +148,13 @@ fn a_run_leaves_its_artifacts_and_prints_one_object() {
     assert!(memory["rows"]["framework"]["measured"].is_null());
     assert!(memory["peak"]["measured"].as_u64().unwrap() > 2 * 4 * 11_173_962);
     assert!(memory["peak"]["predicted"].is_null());
-    for file in ["recipe.toml", "metrics.csv", "report.json", "checkpoints"] {
+    for file in [
+        "recipe.toml",
+        "metrics.csv",
+        "report.json",
+        "model.safetensors",
+        "checkpoints",
+    ] {
         assert!(output.join(file).exists(), "{file}");
     }
     let recipe = std::fs::read_to_string(output.join("recipe.toml")).unwrap();

@@ -4,13 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{Device, Tensor};
-use leanburn::levers::LossScaler;
-use leanburn::memory::{Bytes, Meter};
+use burn::tensor::Tensor;
 use leanburn::models::{Depth, ResNet, Stem};
-use leanburn::train::{
-    Backend, Loaders, OptimizerKind, Progress, Recipe, Settings, Start, Trainer, fit, saved,
-};
+use leanburn::train::{Backend, Job, OptimizerKind, Progress, Recipe, Start, Trainer, fit, saved};
 
 use crate::support::{alone, values};
 
@@ -35,45 +31,17 @@ fn recipe(optimizer: OptimizerKind) -> Recipe {
     recipe
 }
 
-fn new_trainer(recipe: &Recipe, total: u64) -> Trainer<ResNet> {
-    let device = Device::flex().autodiff();
-    let policy = recipe.policy(&device).unwrap();
-    device.seed(recipe.train.seed);
-    let model = recipe.resnet(10).init(&device).with_policy(policy);
-    let scaler = LossScaler::new(recipe.precision.loss_scale.resolve(policy).unwrap()).unwrap();
-    let schedule = recipe
-        .schedule
-        .start(recipe.optimizer.lr, total, 0)
-        .unwrap();
-    Trainer::new(
-        model,
-        Settings::of(recipe),
-        schedule,
-        scaler,
-        Meter::new(&device),
-        Bytes(0),
-    )
+fn new_trainer(job: &Job) -> Trainer<ResNet> {
+    let build = |job: &Job| {
+        let model = job.recipe.resnet(10).init(&job.device());
+        Ok(model.with_policy(job.policy))
+    };
+    job.trainer(build).unwrap()
 }
 
-fn go(
-    trainer: &mut Trainer<ResNet>,
-    loaders: &Loaders,
-    recipe: &Recipe,
-    output: &Path,
-    start: Start,
-) {
-    let device = Device::flex().autodiff();
+fn go(trainer: &mut Trainer<ResNet>, job: &Job, output: &Path, start: Start) {
     let mut progress = Progress::new(0, 0);
-    fit(
-        trainer,
-        loaders,
-        recipe,
-        &device,
-        output,
-        start,
-        &mut progress,
-    )
-    .unwrap();
+    fit(trainer, job, output, start, &mut progress).unwrap();
 }
 
 struct Everything(Vec<f32>);
@@ -96,50 +64,31 @@ fn everything(model: &ResNet) -> Vec<f32> {
 fn resumed_equals_uninterrupted() {
     let _alone = alone();
     for optimizer in [OptimizerKind::Sgd, OptimizerKind::AdamW] {
-        let recipe = recipe(optimizer);
-        let loaders = Loaders::open(&recipe).unwrap();
-        let total = recipe.updates(loaders.train.batches());
-        assert_eq!(total, 28);
+        let mut job = Job::open(recipe(optimizer)).unwrap();
+        assert_eq!(job.updates, 28);
         let folder = tempfile::tempdir().unwrap();
 
-        let mut whole = new_trainer(&recipe, total);
+        let mut whole = new_trainer(&job);
         go(
             &mut whole,
-            &loaders,
-            &recipe,
+            &job,
             &folder.path().join("whole"),
             Start::default(),
         );
 
         // The same run, cut in the middle of the first epoch.
         let cut = folder.path().join("cut");
-        let mut first = recipe.clone();
-        first.train.steps = Some(8);
-        let mut trainer = new_trainer(&recipe, total);
-        go(&mut trainer, &loaders, &first, &cut, Start::default());
+        let mut trainer = new_trainer(&job);
+        job.updates = 8;
+        go(&mut trainer, &job, &cut, Start::default());
         drop(trainer);
-        let middle = cut.join("checkpoints/update-00000008.run");
-        assert!(middle.is_file());
+        job.updates = 28;
 
-        let state = saved::open(&cut, false, |_| ()).unwrap();
-        let start = Start {
-            epoch: state.state.epoch,
-            samples: state.state.samples,
-        };
-        assert_eq!((start.epoch, start.samples), (0, 8 * 2 * 32));
-        let schedule = recipe
-            .schedule
-            .start(recipe.optimizer.lr, total, state.state.applied)
-            .unwrap();
-        let mut resumed = new_trainer(&recipe, total);
-        resumed.restore(state, schedule).unwrap();
-        go(
-            &mut resumed,
-            &loaders,
-            &recipe,
-            &folder.path().join("resumed"),
-            start,
-        );
+        let saved = saved::open(&cut, false, |_| ()).unwrap();
+        assert_eq!((saved.state.epoch, saved.state.samples), (0, 8 * 2 * 32));
+        let mut resumed = new_trainer(&job);
+        let start = job.resume(&mut resumed, saved).unwrap();
+        go(&mut resumed, &job, &folder.path().join("resumed"), start);
 
         assert_eq!(whole.scaler(), resumed.scaler());
         assert_eq!(whole.applied(), resumed.applied());
@@ -157,16 +106,10 @@ fn broken_files_are_named_and_the_previous_one_is_used_when_asked() {
     let _alone = alone();
     let mut recipe = recipe(OptimizerKind::Sgd);
     recipe.train.steps = Some(6);
-    let loaders = Loaders::open(&recipe).unwrap();
+    let job = Job::open(recipe).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let mut trainer = new_trainer(&recipe, 6);
-    go(
-        &mut trainer,
-        &loaders,
-        &recipe,
-        folder.path(),
-        Start::default(),
-    );
+    let mut trainer = new_trainer(&job);
+    go(&mut trainer, &job, folder.path(), Start::default());
     let files = saved::list(&folder.path().join("checkpoints")).unwrap();
     let [older, newest] = files.as_slice() else {
         panic!("{files:?}")

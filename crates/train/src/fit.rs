@@ -9,7 +9,7 @@ use leanburn_data::{Batch, Digits, ImageFolder, Loader, LoaderConfig, Source, Sp
 
 use crate::report::Metrics;
 use crate::saved::{self, State};
-use crate::{Progress, Recipe, Score, TrainError, Trainable, Trainer, interrupt};
+use crate::{Job, Progress, Recipe, Score, TrainError, Trainable, Trainer, interrupt};
 
 /// Training and validation images.
 pub struct Loaders {
@@ -91,13 +91,12 @@ pub struct Outcome {
 /// Trains to the end of the recipe; saves into `output` at each epoch's end, and on Ctrl-C.
 pub fn fit<M: Trainable<Batch = Batch>>(
     trainer: &mut Trainer<M>,
-    loaders: &Loaders,
-    recipe: &Recipe,
-    device: &Device,
+    job: &Job,
     output: &Path,
     start: Start,
     progress: &mut Progress,
 ) -> Result<Outcome, TrainError> {
+    let (recipe, loaders, device) = (&job.recipe, &job.loaders, &job.device());
     fs::create_dir_all(output).map_err(TrainError::io(output))?;
     recipe.save(&output.join("recipe.toml"))?;
     let metrics_path = output.join("metrics.csv");
@@ -106,7 +105,7 @@ pub fn fit<M: Trainable<Batch = Batch>>(
     if trainer.tried() == 0 {
         saved::clear(&checkpoints)?;
     }
-    let total = recipe.updates(loaders.train.batches());
+    let total = job.updates;
     let mut score = None;
 
     for epoch in start.epoch..recipe.train.epochs {

@@ -1,6 +1,6 @@
 //! From a recipe to a trained model and its memory table.
 //!
-//! [`Recipe`] says what to do, [`choose`] finds the device, [`Trainer`] makes the steps, [`fit()`]
+//! [`Recipe`] says what to do, [`Job`] opens its device and data, [`Trainer`] makes the steps, [`fit()`]
 //! walks the data, [`saved`] resumes, [`Report`] says what came of it.
 
 pub mod args;
@@ -9,6 +9,7 @@ pub mod device;
 mod error;
 mod fit;
 pub mod interrupt;
+mod job;
 pub mod learner;
 mod optimizer;
 mod progress;
@@ -23,6 +24,7 @@ pub use classify::{Score, Trainable};
 pub use device::{Backend, Chosen, choose};
 pub use error::{TrainError, exit_code};
 pub use fit::{Loaders, Outcome, Start, fit};
+pub use job::Job;
 pub use optimizer::{DecayGroups, OptimizerKind};
 pub use progress::Progress;
 pub use recipe::Recipe;

@@ -1,0 +1,141 @@
+//! A recipe with its device and its data: everything around the model.
+
+use burn::tensor::Device;
+use leanburn_levers::{LossScaler, Policy};
+use leanburn_memory::{Bytes, Measurement, Meter, census};
+
+use crate::saved::Saved;
+use crate::{
+    Chosen, Loaders, Outcome, Progress, Recipe, Report, Settings, Start, TrainError, Trainable,
+    Trainer, choose,
+};
+
+/// A run, ready to build its model.
+pub struct Job {
+    /// What to do.
+    pub recipe: Recipe,
+    /// Where.
+    pub chosen: Chosen,
+    /// On what.
+    pub loaders: Loaders,
+    /// Dtypes on this device.
+    pub policy: Policy,
+    /// Updates of the whole run.
+    pub updates: u64,
+}
+
+impl Job {
+    /// Chooses the device and opens the data.
+    pub fn open(recipe: Recipe) -> Result<Self, TrainError> {
+        let chosen = choose(recipe.backend)?;
+        let policy = recipe.policy(&chosen.device)?;
+        let loaders = Loaders::open(&recipe)?;
+        Ok(Self {
+            updates: recipe.updates(loaders.train.batches()),
+            recipe,
+            chosen,
+            loaders,
+            policy,
+        })
+    }
+
+    /// The device to train on.
+    pub fn device(&self) -> Device {
+        self.chosen.device.clone().autodiff()
+    }
+
+    /// Puts the model that `build` makes in training; its memory counts from here on.
+    pub fn trainer<M: Trainable>(
+        &self,
+        build: impl FnOnce(&Self) -> Result<M, TrainError>,
+    ) -> Result<Trainer<M>, TrainError> {
+        let meter = Meter::new(&self.chosen.device);
+        let origin = meter.current().unwrap_or(Bytes(0));
+        self.device().seed(self.recipe.train.seed);
+        let rule = self.recipe.precision.loss_scale.resolve(self.policy)?;
+        let scaler = LossScaler::new(rule)?;
+        let lr = self.recipe.optimizer.lr;
+        let schedule = self.recipe.schedule.start(lr, self.updates, 0)?;
+        let model = build(self)?;
+        let settings = Settings::of(&self.recipe);
+        Ok(Trainer::new(
+            model, settings, schedule, scaler, meter, origin,
+        ))
+    }
+
+    /// Takes up a saved run; returns where it stands.
+    pub fn resume<M: Trainable>(
+        &self,
+        trainer: &mut Trainer<M>,
+        saved: Saved,
+    ) -> Result<Start, TrainError> {
+        let start = Start {
+            epoch: saved.state.epoch,
+            samples: saved.state.samples,
+        };
+        let (lr, applied) = (self.recipe.optimizer.lr, saved.state.applied);
+        let schedule = self.recipe.schedule.start(lr, self.updates, applied)?;
+        trainer.restore(saved, schedule)?;
+        Ok(start)
+    }
+
+    /// What will be run, in four lines.
+    pub fn describe<M: Trainable>(&self, trainer: &Trainer<M>) -> String {
+        format!(
+            "{} on {} ({}), {}\n{}: {} classes\n{}, {} updates\n{}",
+            self.recipe.model.depth,
+            self.chosen.backend,
+            self.chosen.why,
+            self.policy.compute.name(),
+            self.loaders.train.source().name(),
+            self.loaders.classes(),
+            self.recipe.train.window(),
+            self.updates,
+            trainer.decay_groups().summary(),
+        )
+    }
+
+    /// What came of it.
+    pub fn report<M: Trainable>(
+        &self,
+        trainer: &Trainer<M>,
+        outcome: Outcome,
+        progress: &Progress,
+    ) -> Report {
+        Report {
+            recipe: self.recipe.clone(),
+            backend: self.chosen.backend,
+            precision: self.policy.compute.name(),
+            data: self.loaders.train.source().name(),
+            parameters: census(trainer.model()).parameters.elements,
+            steps: trainer.applied(),
+            skipped_steps: trainer.scaler().skipped(),
+            seconds: progress.seconds(),
+            items_per_second: progress.items_per_second(),
+            loss: outcome.score.loss(),
+            accuracy: outcome.score.accuracy(),
+            unreadable: self.loaders.unreadable(),
+            interrupted: outcome.interrupted,
+            memory: trainer.measurement().cloned(),
+        }
+    }
+
+    /// The memory of the same step in f32, from two updates of a model of its own.
+    pub fn measure_in_f32<M: Trainable<Batch = leanburn_data::Batch>>(
+        mut self,
+        build: impl FnOnce(&Self) -> Result<M, TrainError>,
+    ) -> Result<Measurement, TrainError> {
+        self.policy = Policy::FP32;
+        self.recipe.precision.loss_scale = Default::default();
+        let mut trainer = self.trainer(build)?;
+        let accumulate = self.recipe.train.accumulate;
+        for batch in self.loaders.train.epoch(0, 0).take(2 * accumulate) {
+            trainer.micro_step(batch?.into_device(&self.device()));
+            if trainer.waiting() == accumulate {
+                trainer.update()?;
+            }
+        }
+        let missing = || TrainError::Device("this backend does not report its memory".into());
+        trainer.measurement().cloned().ok_or_else(missing)
+    }
+}
