@@ -82,8 +82,8 @@ pub struct Start {
 /// What [`fit`] came to.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// On the validation images, at the end.
-    pub score: Score,
+    /// On all validation images, at the end; not taken where Ctrl-C ended the run.
+    pub score: Option<Score>,
     /// Ended by Ctrl-C.
     pub interrupted: bool,
 }
@@ -153,9 +153,8 @@ pub fn fit<M: Trainable<Batch = Batch>>(
             if interrupt::requested() {
                 drop(batches);
                 progress.say("saved; go on with --resume");
-                let score = evaluate(trainer.model(), &loaders.val, device, true)?;
                 return Ok(Outcome {
-                    score,
+                    score: None,
                     interrupted: true,
                 });
             }
@@ -169,7 +168,7 @@ pub fn fit<M: Trainable<Batch = Batch>>(
             (epoch, samples)
         };
         save(trainer, recipe, position, &checkpoints)?;
-        let result = evaluate(trainer.model(), &loaders.val, device, false)?;
+        let result = evaluate(trainer.model(), &loaders.val, device)?;
         let train_loss = if updates > 0 {
             losses / updates as f64
         } else {
@@ -203,10 +202,10 @@ pub fn fit<M: Trainable<Batch = Batch>>(
     }
     let score = match score {
         Some(score) => score,
-        None => evaluate(trainer.model(), &loaders.val, device, false)?,
+        None => evaluate(trainer.model(), &loaders.val, device)?,
     };
     Ok(Outcome {
-        score,
+        score: Some(score),
         interrupted: false,
     })
 }
@@ -233,12 +232,11 @@ fn evaluate<M: Trainable<Batch = Batch>>(
     model: &M,
     loader: &Loader,
     device: &Device,
-    quick: bool,
 ) -> Result<Score, TrainError> {
     let model = model.valid();
     let device = device.clone().inner();
     let mut score = Score::default();
-    for batch in loader.epoch(0, 0).take(if quick { 1 } else { usize::MAX }) {
+    for batch in loader.epoch(0, 0) {
         score.add(model.score(batch?.into_device(&device)));
     }
     Ok(score)

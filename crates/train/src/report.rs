@@ -30,10 +30,10 @@ pub struct Report {
     pub seconds: f64,
     /// Training images per second.
     pub items_per_second: f64,
-    /// Validation loss.
-    pub loss: f64,
-    /// Validation accuracy, a fraction.
-    pub accuracy: f64,
+    /// Validation loss; unknown where the run was interrupted.
+    pub loss: Option<f64>,
+    /// Validation accuracy, a fraction; likewise.
+    pub accuracy: Option<f64>,
     /// Files that could not be read.
     pub unreadable: Vec<String>,
     /// Ended by Ctrl-C.
@@ -71,8 +71,7 @@ impl Report {
     /// A few lines for people.
     pub fn summary(&self) -> String {
         let mut text = format!(
-            "{} in {} on {}: {} updates ({} skipped) in {:.0} s, {:.1} images/s\n\
-             validation accuracy {:.2} %, loss {:.4}\n",
+            "{} in {} on {}: {} updates ({} skipped) in {:.0} s, {:.1} images/s\n",
             self.recipe.model.depth,
             self.precision,
             self.data,
@@ -80,9 +79,11 @@ impl Report {
             self.skipped_steps,
             self.seconds,
             self.items_per_second,
-            100.0 * self.accuracy,
-            self.loss,
         );
+        if let (Some(accuracy), Some(loss)) = (self.accuracy, self.loss) {
+            let percent = 100.0 * accuracy;
+            text += &format!("validation accuracy {percent:.2} %, loss {loss:.4}\n");
+        }
         if let [first, ..] = self.unreadable.as_slice() {
             text += &format!(
                 "{} unreadable files skipped, first {first}\n",

@@ -264,7 +264,7 @@ impl<M: Trainable> Trainer<M> {
         };
         self.model = Some(model);
         trace::mark(Mark::UpdateEnd, Bytes(0));
-        self.memory.end();
+        self.memory.close();
         Ok(Update {
             loss,
             norm: check.norm,
@@ -302,17 +302,12 @@ impl StepMemory {
         }
     }
 
-    /// The first update allocates what later ones keep, so it isn't recorded unless it stays alone;
-    /// reading a pool drains the device's queue, so there two steps must do.
+    /// The heap is read at every step. Reading a pool drains the device's queue, so there four steps
+    /// must do, from the second update on: the first allocates what later ones keep.
     fn begin(&mut self, inputs: Bytes, accumulating: bool, applied: u64) {
         self.close();
-        let wanted = if self.meter.is_exact_peak() {
-            u64::MAX
-        } else {
-            4
-        };
-        let too_early = !self.meter.is_exact_peak() && applied == 0;
-        if too_early || self.recorded >= wanted || self.meter.current().is_none() {
+        let wanted = self.meter.is_exact_peak() || (applied > 0 && self.recorded < 4);
+        if !wanted || self.meter.current().is_none() {
             return;
         }
         self.known.inputs = inputs;
@@ -328,10 +323,6 @@ impl StepMemory {
         };
         self.meter.reset_peak();
         trace::start(self.meter.clone());
-    }
-
-    fn end(&mut self) {
-        self.close();
     }
 
     fn close(&mut self) {
