@@ -92,7 +92,7 @@ fn train(args: &Args, job: &Job, resumed: Option<saved::Saved>) -> Result<Report
     Ok(report)
 }
 
-/// The network of the recipe, with the policy attached: f32 master weights, half-precision compute.
+/// The network of the recipe: f32 master weights, half-precision compute, blocks recomputed or not.
 fn build(job: &Job) -> Result<ResNet, TrainError> {
     let recipe = &job.recipe;
     let mut model = recipe.resnet(job.loaders.classes()).init(&job.device());
@@ -101,5 +101,6 @@ fn build(job: &Job) -> Result<ResNet, TrainError> {
         eprintln!("{}: {report}", path.display());
         model = loaded;
     }
-    Ok(model.with_policy(job.policy))
+    let model = model.with_policy(job.policy);
+    Ok(model.with_checkpoint(recipe.checkpoint.clone(), recipe.offload))
 }

@@ -6,6 +6,7 @@ static ALLOC: leanburn::memory::CountingAllocator = leanburn::memory::CountingAl
 mod support;
 
 mod accumulation;
+mod checkpoint;
 mod configs;
 mod golden;
 mod memory;

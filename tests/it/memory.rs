@@ -6,7 +6,9 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::nn::{BatchNorm, BatchNormConfig, PaddingConfig2d};
 use burn::tensor::{Device, Int, Tensor, activation::relu};
 use leanburn::data::{Batch, HostBatch};
-use leanburn::levers::{Activation, LossScale, LossScaler, Policy, Precision, conv2d, norm_act};
+use leanburn::levers::{
+    Activation, LossScale, LossScaler, Output, Policy, Precision, conv2d, norm_act,
+};
 use leanburn::memory::{Bytes, Measurement, Meter, Phase, Row, census, heap};
 use leanburn::models::{Depth, ResNet, ResNetConfig, Stem};
 use leanburn::train::{OptimizerKind, Schedule, Settings, Trainer};
@@ -71,7 +73,7 @@ impl Chain {
     fn forward(&self, mut x: Tensor<4>, lean: bool) -> Tensor<4> {
         for (conv, norm) in self.convs.iter().zip(&self.norms) {
             x = if lean {
-                norm_act(norm, conv2d(conv, x), None, Activation::Relu)
+                norm_act(norm, conv2d(conv, x), None, Activation::Relu, Output::Kept)
             } else {
                 relu(norm.forward(conv.forward(x)))
             };

@@ -4,7 +4,7 @@ use burn::module::Module;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{BatchNorm, BatchNormConfig, PaddingConfig2d};
 use burn::tensor::{Device, FloatDType, Tensor, activation::relu};
-use leanburn::levers::{Activation, Policy, conv2d, norm_act};
+use leanburn::levers::{Activation, Output, Policy, conv2d, norm_act};
 
 use crate::support::{alone, devices, is_flex, random, relative_error, values};
 
@@ -111,7 +111,12 @@ fn norm_with_activation_equals_burns() {
         let device = device.autodiff();
         for shape in [[4, 3, 5, 5], [6, 8, 1, 1], [2, 5, 17, 19]] {
             for with_residual in [false, true] {
-                for act in [Activation::Relu, Activation::Identity] {
+                for (act, keep) in [
+                    (Activation::Relu, Output::Kept),
+                    (Activation::Relu, Output::Recomputed),
+                    (Activation::Identity, Output::Kept),
+                    (Activation::Identity, Output::Recomputed),
+                ] {
                     let norm = || BatchNormConfig::new(shape[1]).init(&device);
                     let (lean, plain) = (norm(), norm());
                     let gamma = random([shape[1]], &device).add_scalar(1.0);
@@ -130,7 +135,7 @@ fn norm_with_activation_equals_burns() {
                         let r = residual.clone().require_grad();
                         let added = with_residual.then(|| r.clone());
                         let y = if lean {
-                            norm_act(norm, x.clone(), added, act)
+                            norm_act(norm, x.clone(), added, act, keep)
                         } else {
                             reference_norm(norm, x.clone(), added, act)
                         };
@@ -157,7 +162,7 @@ fn norm_with_activation_equals_burns() {
                     let (x, residual) = (x.clone().inner(), residual.clone().inner());
                     let added = with_residual.then_some(residual);
                     let expected = values(reference_norm(&plain, x.clone(), added.clone(), act));
-                    let actual = values(norm_act(&lean, x, added, act));
+                    let actual = values(norm_act(&lean, x, added, act, Output::Kept));
                     assert!(relative_error(&actual, &expected) < 2e-5);
                 }
             }
@@ -180,7 +185,7 @@ fn half_statistics_do_not_overflow() {
             .mul_scalar(300.0)
             .cast(FloatDType::F16);
         let x = x.require_grad();
-        let y = norm_act(&norm, x.clone(), None, Activation::Relu);
+        let y = norm_act(&norm, x.clone(), None, Activation::Relu, Output::Kept);
         let grads = y.cast(FloatDType::F32).sum().backward();
         assert!(
             values(x.grad(&grads).unwrap())
@@ -198,20 +203,22 @@ fn half_statistics_do_not_overflow() {
 /// Trap B82: Burn's running variance is the biased one; PyTorch's would be 0.9 + 0.1 * 2.
 #[test]
 fn running_variance_is_biased() {
+    let _alone = alone();
     let device = Device::flex().autodiff();
     let norm = BatchNormConfig::new(1).init(&device);
     let x = Tensor::<1>::from_floats([0.0, 2.0], &device).reshape([2, 1, 1, 1]);
-    norm_act(&norm, x, None, Activation::Identity);
+    norm_act(&norm, x, None, Activation::Identity, Output::Kept);
     assert_eq!(values(norm.running_var.value_sync()), [1.0]);
 }
 
 /// One forward that overflows does not spoil the running statistics for good.
 #[test]
 fn running_statistics_stay_finite() {
+    let _alone = alone();
     let device = Device::flex().autodiff();
     let norm = BatchNormConfig::new(2).init(&device);
     let x = Tensor::<1>::from_floats([1.0, f32::NAN, 3.0, 2.0], &device).reshape([2, 2, 1, 1]);
-    norm_act(&norm, x, None, Activation::Identity);
+    norm_act(&norm, x, None, Activation::Identity, Output::Kept);
     let mean = values(norm.running_mean.value_sync());
     assert_eq!(mean[1], 0.0);
     assert!((mean[0] - 0.2).abs() < 1e-6);
@@ -220,6 +227,7 @@ fn running_statistics_stay_finite() {
 /// Padding wider than the kernel, in tiles that lie in the padding alone.
 #[test]
 fn padding_may_exceed_the_kernel() {
+    let _alone = alone();
     let device = Device::flex().autodiff();
     let layer = conv([3, 4], 1, 1, 2, &device);
     let x = random([15, 3, 4, 4], &device);

@@ -5,17 +5,23 @@
 //! | mixed precision | [`precision`] | f32 master weights, half-precision compute and activations |
 //! | loss scaling | [`scaling`] | keeps f16 gradients above the smallest representable number |
 //! | lean operations | [`ops`] | convolution and norm + ReLU that keep nothing twice |
+//! | block checkpointing | [`checkpoint`](mod@checkpoint) | keeps a block's inputs, runs the block again in the backward |
 //! | accumulation | [`accumulate`] | k micro-batches, one update, the mean over all samples |
 //! | clipping | [`gradients`] | unscale, check, global-norm clip in f32 |
 
 pub mod accumulate;
+pub mod checkpoint;
 pub mod gradients;
 pub mod ops;
 pub mod precision;
 pub mod scaling;
 
 pub use accumulate::Accumulator;
+pub use checkpoint::random::seed;
+pub use checkpoint::{
+    Checkpoint, CheckpointError, CheckpointPolicy, Offload, checkpoint, recompute,
+};
 pub use gradients::{GradientCheck, first_non_finite};
-pub use ops::{Activation, conv2d, norm_act, probe};
+pub use ops::{Activation, Output, conv2d, norm_act, probe};
 pub use precision::{CastTo, Policy, PolicyError, Precision};
 pub use scaling::{LossScale, LossScaleError, LossScaler, Verdict};

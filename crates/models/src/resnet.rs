@@ -13,10 +13,11 @@ use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::nn::{BatchNorm, BatchNormConfig, Initializer, Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::{Device, FloatDType, Tensor};
-use leanburn_levers::{Activation, Policy, conv2d, norm_act, probe};
+use leanburn_levers::checkpoint::Chain;
+use leanburn_levers::{CheckpointPolicy, Offload, Output, Policy};
 use serde::{Deserialize, Serialize};
 
-use block::{Block, BlockConfig};
+use block::{Block, BlockConfig, Piece, Stem as StemPiece, StemTail};
 
 /// How many layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,6 +188,7 @@ impl ResNetConfig {
             layer3,
             layer4,
             fc: LinearConfig::new(channels, self.classes).init(device),
+            chain: Chain::default(),
         }
     }
 }
@@ -224,6 +226,9 @@ pub struct ResNet {
     pub layer4: Vec<Block>,
     /// Classifier head; stays in f32.
     pub fc: Linear,
+    /// Which parts the backward recomputes.
+    #[module(skip)]
+    chain: Chain,
 }
 
 impl ResNet {
@@ -235,19 +240,32 @@ impl ResNet {
 
     /// Pooled features `[batch, channels]` in f32.
     pub fn features(&self, images: Tensor<4>) -> Tensor<2> {
-        let x = conv2d(&self.conv1, images);
-        let mut x = norm_act(&self.bn1, x, None, Activation::Relu);
-        if let Some(maxpool) = &self.maxpool {
-            x = maxpool.forward(x);
-        }
-        x = probe(x, 0);
-        for (index, block) in self.blocks().enumerate() {
-            x = probe(block.forward(x), index + 1);
-        }
+        let x = self.chain.run(&self.pieces(), images);
         x.cast(FloatDType::F32)
             .mean_dim(3)
             .mean_dim(2)
             .flatten(1, 3)
+    }
+
+    /// Stem and blocks, as handles on the same parameters.
+    fn pieces(&self) -> Vec<Piece> {
+        let outputs = match self.chain.policy.cheap {
+            true => Output::Recomputed,
+            false => Output::Kept,
+        };
+        let stem = Piece::Stem(StemPiece {
+            conv1: self.conv1.clone(),
+            tail: StemTail {
+                bn1: self.bn1.clone(),
+                maxpool: self.maxpool.clone(),
+            },
+            outputs,
+        });
+        let blocks = self.blocks().cloned().map(|mut block| {
+            block.outputs = outputs;
+            Piece::Block(block)
+        });
+        std::iter::once(stem).chain(blocks).collect()
     }
 
     /// All residual blocks, first to last.
@@ -260,6 +278,23 @@ impl ResNet {
     /// Computes by this policy from now on; the classifier head stays in f32.
     pub fn with_policy(self, policy: Policy) -> Self {
         policy.attach(self, &["fc"])
+    }
+
+    /// Recomputes by this policy in the backward from now on. The chain is the stem, and then the
+    /// blocks.
+    pub fn with_checkpoint(mut self, policy: CheckpointPolicy, offload: Offload) -> Self {
+        self.chain = Chain {
+            policy,
+            offload,
+            // No dropout anywhere.
+            random: false,
+        };
+        self
+    }
+
+    /// What is recomputed, and where kept inputs wait.
+    pub fn checkpointing(&self) -> &Chain {
+        &self.chain
     }
 
     /// Number of classes.

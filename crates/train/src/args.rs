@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use leanburn_levers::{CheckpointPolicy, Offload};
 use leanburn_models::{Depth, Stem};
 
 use crate::recipe::LossScaleRecipe;
@@ -33,6 +34,14 @@ pub struct RunArgs {
     /// auto (dynamic for f16, none otherwise), none, dynamic, or a fixed factor such as 1024.
     #[arg(long, value_name = "SCALE")]
     pub loss_scale: Option<String>,
+    /// What the backward recomputes instead of finding it kept: none, cheap (norms and activations),
+    /// every-block, every:N (segments of N blocks), sqrt, or one of the last three with +cheap. Loss
+    /// and gradients stay as they are; docs/checkpointing.md has memory and time of each.
+    #[arg(long, value_name = "POLICY")]
+    pub checkpoint: Option<CheckpointPolicy>,
+    /// Where the inputs of recomputed blocks wait for the backward: none (on the device) or host.
+    #[arg(long, value_name = "PLACE")]
+    pub offload: Option<Offload>,
     /// Micro-batches of one update: the gradient of N x batch images in the memory of one batch.
     /// BatchNorm still sees single micro-batches.
     #[arg(long, value_name = "N")]
@@ -123,6 +132,8 @@ impl RunArgs {
     /// The flags over another recipe, such as that of a saved run.
     pub fn recipe_over(&self, mut recipe: Recipe) -> Result<Recipe, TrainError> {
         set(&mut recipe.backend, self.backend);
+        set(&mut recipe.checkpoint, self.checkpoint.clone());
+        set(&mut recipe.offload, self.offload);
         set(&mut recipe.train.batch, self.batch);
         set(&mut recipe.train.epochs, self.epochs);
         set(&mut recipe.train.accumulate, self.accumulate);

@@ -51,7 +51,7 @@ impl Job {
     ) -> Result<Trainer<M>, TrainError> {
         let meter = Meter::new(&self.chosen.device);
         let origin = meter.current().unwrap_or(Bytes(0));
-        self.device().seed(self.recipe.train.seed);
+        leanburn_levers::seed(&self.device(), self.recipe.train.seed);
         let rule = self.recipe.precision.loss_scale.resolve(self.policy)?;
         let scaler = LossScaler::new(rule)?;
         let lr = self.recipe.optimizer.lr;
@@ -82,11 +82,12 @@ impl Job {
     /// What will be run, in four lines.
     pub fn describe<M: Trainable>(&self, trainer: &Trainer<M>) -> String {
         format!(
-            "{} on {} ({}), {}\n{}: {} classes\n{}, {} updates\n{}",
+            "{} on {} ({}), {}, checkpoint {}\n{}: {} classes\n{}, {} updates\n{}",
             self.recipe.model.depth,
             self.chosen.backend,
             self.chosen.why,
             self.policy.compute.name(),
+            self.recipe.checkpoint,
             self.loaders.train.source().name(),
             self.loaders.classes(),
             self.recipe.train.window(),

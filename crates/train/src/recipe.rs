@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
+use leanburn_levers::checkpoint::Segmentation;
 use leanburn_levers::scaling::Dynamic;
-use leanburn_levers::{LossScale, Policy, Precision};
+use leanburn_levers::{CheckpointPolicy, LossScale, Offload, Policy, Precision};
 use leanburn_models::{Depth, ResNetConfig, Stem};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,11 @@ use crate::{Backend, OptimizerKind, Schedule, TrainError};
 pub struct Recipe {
     /// Where to compute.
     pub backend: Backend,
+    /// What the backward recomputes: `none`, `cheap`, `every-block`, `every:2`, `sqrt`, or one of the
+    /// last three with `+cheap`.
+    pub checkpoint: CheckpointPolicy,
+    /// Where the inputs of recomputed blocks wait: `none` (on the device) or `host`.
+    pub offload: Offload,
     /// The network.
     pub model: ModelRecipe,
     /// The images.
@@ -284,6 +290,13 @@ impl Recipe {
         if self.precision.policy != "auto" {
             self.precision.policy.parse::<Policy>()?;
         }
+        if self.offload == Offload::Host && self.checkpoint.segments == Segmentation::None {
+            return Err(TrainError::Recipe(format!(
+                "offload = host moves the inputs of recomputed blocks, and checkpoint = {} recomputes \
+                 none; use every-block, every:N or sqrt",
+                self.checkpoint
+            )));
+        }
         Ok(())
     }
 
@@ -343,6 +356,19 @@ mod tests {
             let error = toml::from_str::<Recipe>(text).unwrap_err().to_string();
             assert!(error.contains("unknown field"), "{error}");
         }
+    }
+
+    #[test]
+    fn checkpointing_is_read_and_checked() {
+        let recipe: Recipe =
+            toml::from_str("checkpoint = \"every:2+cheap\"\noffload = \"host\"").unwrap();
+        assert_eq!(recipe.checkpoint.segments, Segmentation::Every(2));
+        assert!(recipe.checkpoint.cheap);
+        recipe.validate().unwrap();
+        let error = toml::from_str::<Recipe>("checkpoint = \"all\"").unwrap_err();
+        assert!(error.to_string().contains("every-block"), "{error}");
+        let nothing_to_park: Recipe = toml::from_str("offload = \"host\"").unwrap();
+        assert!(nothing_to_park.validate().unwrap_err().is_wrong_use());
     }
 
     /// Trap B07: an accumulation of 0 would never update.

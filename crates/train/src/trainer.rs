@@ -186,8 +186,8 @@ impl<M: Trainable> Trainer<M> {
     pub fn micro_step(&mut self, batch: M::Batch) {
         if self.window.micro_batches() == 0 {
             // A function of seed and update, so that a resumed run draws the same dropout masks.
-            self.device
-                .seed(self.settings.seed ^ self.tried.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let seed = self.settings.seed ^ self.tried.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            leanburn_levers::seed(&self.device, seed);
         }
         let weight = micro_weight(M::samples(&batch), self.settings.batch);
         self.memory.begin(

@@ -6,10 +6,10 @@ use burn::backend::{Backend, Dispatch};
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::Conv2d;
 use burn::tensor::Tensor;
-use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsKind};
+use burn_autodiff::{Autodiff, NodeId};
 
 use super::{Kernels, LeanOps};
 use crate::precision::CastTo;
@@ -57,7 +57,8 @@ struct Conv2dBackward;
 
 #[derive(Clone, Debug)]
 struct Saved<B: Backend> {
-    x: FloatTensor<B>,
+    /// Kept by the graph, or recomputed if the operation behind it says so.
+    x: NodeId,
     weight: FloatTensor<B>,
     options: ConvOptions<2>,
 }
@@ -69,11 +70,12 @@ impl<B: Kernels> Backward<B, 2> for Conv2dBackward {
         self,
         ops: Ops<Saved<B>, 2>,
         grads: &mut Gradients,
-        _checkpointer: &mut Checkpointer,
+        checkpointer: &mut Checkpointer,
     ) {
         let grad = grads.consume::<B>(&ops.node);
         let [x_node, weight_node] = ops.parents;
         let Saved { x, weight, options } = ops.state;
+        let x = checkpointer.retrieve_node_output::<FloatTensor<B>>(x);
         if let Some(node) = weight_node {
             let weight_grad =
                 B::conv2d_weight_grad(x.clone(), weight.clone(), grad.clone(), options.clone());
@@ -100,9 +102,9 @@ pub(super) fn differentiable<B: Kernels, C: CheckpointStrategy>(
         .compute_bound()
         .stateful();
     match prepared {
-        OpsKind::Tracked(prep) => {
+        OpsKind::Tracked(mut prep) => {
             let saved = Saved {
-                x: x.into_primitive(),
+                x: prep.checkpoint(&x),
                 weight: weight.into_primitive(),
                 options,
             };

@@ -15,11 +15,9 @@ pub enum Activation {
     Relu,
 }
 
-/// Everything the backward of `act(batch_norm(x) + residual)` needs.
+/// The affine map of a normalisation by given statistics, and what follows it.
 #[derive(Clone, Debug)]
-pub struct NormActSaved<B: Backend> {
-    /// The input as the forward saw it, `[batch, channels, ...]`, in the compute dtype.
-    pub x: FloatTensor<B>,
+pub struct NormAct<B: Backend> {
     /// Scale, `[channels]`, f32.
     pub gamma: FloatTensor<B>,
     /// Shift, `[channels]`, f32.
@@ -28,11 +26,9 @@ pub struct NormActSaved<B: Backend> {
     pub mean: FloatTensor<B>,
     /// Biased batch variance, `[channels]`, f32.
     pub variance: FloatTensor<B>,
-    /// The output; kept only where a residual makes the sign impossible to recompute from `x`.
-    pub output: Option<FloatTensor<B>>,
     /// Added to the variance.
     pub epsilon: f64,
-    /// Which activation followed.
+    /// Which activation follows.
     pub activation: Activation,
 }
 
@@ -116,36 +112,56 @@ pub trait Kernels: Backend {
         (cast::<Self>(y, dtype), normed.mean, normed.variance)
     }
 
+    /// The output of [`Self::norm_act_forward`] again, from the statistics it found.
+    fn norm_act_again(
+        x: FloatTensor<Self>,
+        norm: &NormAct<Self>,
+        residual: Option<FloatTensor<Self>>,
+    ) -> FloatTensor<Self> {
+        let dtype = x.dtype();
+        let mut y = Self::batch_norm(
+            cast::<Self>(x, DType::F32),
+            norm.gamma.clone(),
+            norm.beta.clone(),
+            norm.mean.clone(),
+            norm.variance.clone(),
+            norm.epsilon,
+        );
+        if let Some(residual) = residual {
+            y = Self::float_add(y, cast::<Self>(residual, DType::F32));
+        }
+        if norm.activation == Activation::Relu {
+            y = Self::relu(y);
+        }
+        cast::<Self>(y, dtype)
+    }
+
     /// Burn's batch-norm backward on the widened input, behind the activation's mask.
+    ///
+    /// `output` is there where a residual was added: without one the sign follows from `x`.
     fn norm_act_backward(
-        saved: NormActSaved<Self>,
+        x: FloatTensor<Self>,
+        norm: NormAct<Self>,
+        output: Option<FloatTensor<Self>>,
         grad: FloatTensor<Self>,
         residual: bool,
     ) -> NormActGrads<Self> {
-        let dtype = saved.x.dtype();
-        let x = cast::<Self>(saved.x, DType::F32);
+        let dtype = x.dtype();
         let mut grad = cast::<Self>(grad, DType::F32);
-        if saved.activation == Activation::Relu {
-            let output = match saved.output {
-                Some(output) => cast::<Self>(output, DType::F32),
-                None => Self::batch_norm(
-                    x.clone(),
-                    saved.gamma.clone(),
-                    saved.beta,
-                    saved.mean.clone(),
-                    saved.variance.clone(),
-                    saved.epsilon,
-                ),
+        if norm.activation == Activation::Relu {
+            let output = match output {
+                Some(output) => output,
+                None => Self::norm_act_again(x.clone(), &norm, None),
             };
-            grad = Self::relu_backward(Self::relu(output), grad);
+            grad = Self::relu_backward(cast::<Self>(output, DType::F32), grad);
         }
         let residual = residual.then(|| cast::<Self>(grad.clone(), dtype));
         let grads = Self::batch_norm_train_backward(
-            x,
-            saved.gamma,
-            saved.mean,
-            saved.variance,
-            saved.epsilon,
+            cast::<Self>(x, DType::F32),
+            norm.gamma,
+            norm.mean,
+            norm.variance,
+            norm.epsilon,
             grad,
         );
         NormActGrads {

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`conv2d`] | its input, and a handle to the stored weight | input, and the half-precision copy of the weight |
 //! | [`norm_act`] | its input (and its output when a residual is added) | BatchNorm's input, the ReLU's input and output |
+//! | [`norm_act`] with [`Output::Recomputed`] | its input; what reads its output does not keep that either | the same |
 //!
 //! [`LeanOps`] is the seam to Burn: one method per operation, dispatched over backends, with the
 //! derivative written by hand in the `Autodiff` implementation. [`Kernels`] is what a backend may
@@ -23,18 +24,20 @@ use burn::backend::Cube;
 use burn::backend::Flex;
 use burn::backend::ops::ConvOptions;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, backend_extension};
+use burn::backend::{Backend, Capture, backend_extension};
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_autodiff::ops::{Backward, OpsKind};
 
 pub use conv::conv2d;
 pub use kernels::{Activation, Kernels};
-pub use norm::norm_act;
+pub use norm::{Output, norm_act};
 pub use probe::probe;
+pub(crate) use probe::probe_dispatch;
 pub use squares::sum_of_squares;
 
 /// The operations as Burn's dispatch sees them.
-#[backend_extension(Autodiff, Cube: cfg(feature = "cube"), Flex: cfg(feature = "flex"))]
+#[backend_extension(Autodiff, Cube: cfg(feature = "cube"), Flex: cfg(feature = "flex"), Capture)]
 pub trait LeanOps: Backend {
     /// 2-D convolution of `x` `[batch, in, height, width]` with `weight` `[out, in, kh, kw]`.
     ///
@@ -54,6 +57,7 @@ pub trait LeanOps: Backend {
         beta: FloatTensor<Self>,
         epsilon: f64,
         activation: Activation,
+        output: Output,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 
     /// `act(batch_norm(x) + residual)`, likewise.
@@ -64,6 +68,7 @@ pub trait LeanOps: Backend {
         residual: FloatTensor<Self>,
         epsilon: f64,
         activation: Activation,
+        output: Output,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 
     /// The identity; see [`probe`].
@@ -90,6 +95,7 @@ macro_rules! lean_ops_by_kernels {
                 beta: FloatTensor<Self>,
                 epsilon: f64,
                 activation: Activation,
+                _output: Output,
             ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
                 <Self as Kernels>::norm_act_forward(x, gamma, beta, None, epsilon, activation)
             }
@@ -101,6 +107,7 @@ macro_rules! lean_ops_by_kernels {
                 residual: FloatTensor<Self>,
                 epsilon: f64,
                 activation: Activation,
+                _output: Output,
             ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
                 <Self as Kernels>::norm_act_forward(
                     x,
@@ -131,6 +138,9 @@ lean_ops_by_kernels!(Cube);
 #[cfg(feature = "cube")]
 impl Kernels for Cube {}
 
+lean_ops_by_kernels!(Capture);
+impl Kernels for Capture {}
+
 impl<B: Kernels + LeanOps, C: CheckpointStrategy> LeanOps for Autodiff<B, C> {
     fn lean_conv2d(
         x: FloatTensor<Self>,
@@ -146,8 +156,9 @@ impl<B: Kernels + LeanOps, C: CheckpointStrategy> LeanOps for Autodiff<B, C> {
         beta: FloatTensor<Self>,
         epsilon: f64,
         activation: Activation,
+        output: Output,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        norm::differentiable::<B, C>(x, gamma, beta, None, epsilon, activation)
+        norm::differentiable::<B, C>(x, gamma, beta, None, epsilon, activation, output)
     }
 
     fn lean_norm_add_act(
@@ -157,8 +168,9 @@ impl<B: Kernels + LeanOps, C: CheckpointStrategy> LeanOps for Autodiff<B, C> {
         residual: FloatTensor<Self>,
         epsilon: f64,
         activation: Activation,
+        output: Output,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        norm::differentiable::<B, C>(x, gamma, beta, Some(residual), epsilon, activation)
+        norm::differentiable::<B, C>(x, gamma, beta, Some(residual), epsilon, activation, output)
     }
 
     fn lean_probe(x: FloatTensor<Self>, index: usize) -> FloatTensor<Self> {
@@ -168,5 +180,23 @@ impl<B: Kernels + LeanOps, C: CheckpointStrategy> LeanOps for Autodiff<B, C> {
     fn lean_sum_of_squares(x: FloatTensor<Self>, factor: f32) -> FloatTensor<Self> {
         let sum = B::sum_of_squares(x.into_primitive(), factor);
         <Self as burn::backend::AutodiffBackend>::from_inner(sum)
+    }
+}
+
+/// Puts a prepared operation into the graph, with its state where the backward will want one.
+pub(crate) fn finish<O, B, C, S, const N: usize>(
+    prepared: OpsKind<O, B, S, C, N>,
+    state: S,
+    output: FloatTensor<B>,
+) -> FloatTensor<Autodiff<B, C>>
+where
+    O: Backward<B, N, State = S>,
+    B: Backend,
+    C: CheckpointStrategy,
+    S: Clone + Send + std::fmt::Debug + 'static,
+{
+    match prepared {
+        OpsKind::Tracked(prep) => prep.finish(state, output),
+        OpsKind::UnTracked(prep) => prep.finish(output),
     }
 }

@@ -5,24 +5,41 @@ use burn::backend::{AutodiffBackend, Dispatch};
 use burn::module::RunningState;
 use burn::nn::BatchNorm;
 use burn::tensor::{FloatDType, Tensor, activation};
-use burn_autodiff::Autodiff;
-use burn_autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+use burn_autodiff::checkpoint::base::Checkpointer;
+use burn_autodiff::checkpoint::retro_forward::RetroForward;
+use burn_autodiff::checkpoint::state::BackwardStates;
+use burn_autodiff::checkpoint::strategy::{BalancedCheckpointing, CheckpointStrategy};
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
+use burn_autodiff::{Autodiff, NodeId};
 
 use super::LeanOps;
-use super::kernels::{Activation, Kernels, NormActSaved};
+use super::kernels::{Activation, Kernels, NormAct};
+
+/// What becomes of an operation's output that another operation wants for its backward.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// It is kept.
+    #[default]
+    Kept,
+    /// It is computed again from what this operation keeps, and shared by all who want it.
+    Recomputed,
+}
 
 /// `act(batch_norm(x) + residual)` for a Burn [`BatchNorm`] and `x` `[batch, channels, height, width]`.
 ///
 /// Input, residual and output are in `x`'s dtype; statistics, parameters and the arithmetic between
 /// are f32. In training the running statistics are updated as Burn does it: with the *biased* batch
 /// variance (PyTorch uses n/(n-1)), on the micro-batch at hand.
+///
+/// With [`Output::Recomputed`] a convolution or product behind it does not keep this output: the
+/// backward normalises once more, with the statistics found here, and gets the same bits.
 pub fn norm_act(
     norm: &BatchNorm,
     x: Tensor<4>,
     residual: Option<Tensor<4>>,
     activation: Activation,
+    keep: Output,
 ) -> Tensor<4> {
     if !(x.device().is_autodiff() && norm.training.is_enabled()) {
         return with_running_statistics(norm, x, residual, activation);
@@ -30,9 +47,9 @@ pub fn norm_act(
     let x = x.into_dispatch();
     let [gamma, beta] = [&norm.gamma, &norm.beta].map(|param| param.val().into_dispatch());
     let (output, mean, variance) = match residual.map(Tensor::into_dispatch) {
-        None => Dispatch::lean_norm_act(x, gamma, beta, norm.epsilon, activation),
+        None => Dispatch::lean_norm_act(x, gamma, beta, norm.epsilon, activation, keep),
         Some(residual) => {
-            Dispatch::lean_norm_add_act(x, gamma, beta, residual, norm.epsilon, activation)
+            Dispatch::lean_norm_add_act(x, gamma, beta, residual, norm.epsilon, activation, keep)
         }
     };
     let update = |state: &RunningState<Tensor<1>>, batch: Tensor<1>| {
@@ -72,15 +89,48 @@ fn with_running_statistics(
     y.cast(dtype)
 }
 
+/// What the backward of `act(batch_norm(x) + residual)` needs.
+#[derive(Clone, Debug)]
+struct Saved<B: Kernels> {
+    x: NodeId,
+    norm: NormAct<B>,
+    sign: Sign<B>,
+}
+
+/// Where the backward learns which values the activation stopped.
+#[derive(Clone, Debug)]
+enum Sign<B: Kernels> {
+    /// They follow from `x`, or there is no activation.
+    OfInput,
+    /// With a residual they don't, so the output is kept.
+    OfOutput(FloatTensor<B>),
+    /// Or computed again, from `x` and the residual.
+    OfSum(NodeId),
+}
+
 #[derive(Debug)]
 struct NormActBackward;
 
 impl NormActBackward {
     /// Parents are x, gamma, beta and, where there is one, the residual.
-    fn run<B: Kernels, const N: usize>(ops: Ops<NormActSaved<B>, N>, grads: &mut Gradients) {
+    fn run<B: Kernels, const N: usize>(
+        ops: Ops<Saved<B>, N>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
         let grad = grads.consume::<B>(&ops.node);
+        let Saved { x, norm, sign } = ops.state;
+        let x = checkpointer.retrieve_node_output::<FloatTensor<B>>(x);
+        let output = match sign {
+            Sign::OfInput => None,
+            Sign::OfOutput(output) => Some(output),
+            Sign::OfSum(residual) => {
+                let residual = checkpointer.retrieve_node_output::<FloatTensor<B>>(residual);
+                Some(B::norm_act_again(x.clone(), &norm, Some(residual)))
+            }
+        };
         let wants_residual = ops.parents.get(3).is_some_and(Option::is_some);
-        let result = B::norm_act_backward(ops.state, grad, wants_residual);
+        let result = B::norm_act_backward(x, norm, output, grad, wants_residual);
         let for_parents = [
             Some(result.x),
             Some(result.gamma),
@@ -98,15 +148,15 @@ impl NormActBackward {
 macro_rules! norm_act_with_parents {
     ($count:literal) => {
         impl<B: Kernels> Backward<B, $count> for NormActBackward {
-            type State = NormActSaved<B>;
+            type State = Saved<B>;
 
             fn backward(
                 self,
-                ops: Ops<NormActSaved<B>, $count>,
+                ops: Ops<Saved<B>, $count>,
                 grads: &mut Gradients,
-                _checkpointer: &mut Checkpointer,
+                checkpointer: &mut Checkpointer,
             ) {
-                Self::run(ops, grads);
+                Self::run(ops, grads, checkpointer);
             }
         }
     };
@@ -115,16 +165,62 @@ macro_rules! norm_act_with_parents {
 norm_act_with_parents!(3);
 norm_act_with_parents!(4);
 
-type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
+/// An input of a recomputation: found through the graph, which counts those it knows, or by value.
+#[derive(Clone, Debug)]
+enum Operand<B: Kernels> {
+    Node(NodeId),
+    Value(FloatTensor<B>),
+}
+
+impl<B: Kernels> Operand<B> {
+    fn of(tensor: &AutodiffTensor<B>) -> Self {
+        match tensor.is_tracked() {
+            true => Self::Node(tensor.id()),
+            false => Self::Value(tensor.primitive().clone()),
+        }
+    }
+
+    fn get(&self, states: &mut BackwardStates) -> FloatTensor<B> {
+        match self {
+            Self::Node(id) => states.get_state(id),
+            Self::Value(tensor) => tensor.clone(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct NormActAgain<B: Kernels> {
+    x: Operand<B>,
+    parameters: [Operand<B>; 2],
+    residual: Option<Operand<B>>,
+    norm: NormAct<B>,
+}
+
+impl<B: Kernels> RetroForward for NormActAgain<B> {
+    fn forward(&self, states: &mut BackwardStates, out_node: NodeId) {
+        let x = self.x.get(states);
+        let residual = self.residual.as_ref().map(|residual| residual.get(states));
+        // Every parent must be asked for once, or the graph would hold it to the end.
+        for parameter in &self.parameters {
+            parameter.get(states);
+        }
+        let output = B::norm_act_again(x, &self.norm, residual);
+        states.save(out_node, output);
+    }
+}
+
+/// A tensor in the graph: the same type under every strategy.
+type AutodiffTensor<B> = FloatTensor<Autodiff<B>>;
 
 pub(super) fn differentiable<B: Kernels, C: CheckpointStrategy>(
-    x: Tracked<B, C>,
-    gamma: Tracked<B, C>,
-    beta: Tracked<B, C>,
-    residual: Option<Tracked<B, C>>,
+    x: AutodiffTensor<B>,
+    gamma: AutodiffTensor<B>,
+    beta: AutodiffTensor<B>,
+    residual: Option<AutodiffTensor<B>>,
     epsilon: f64,
     activation: Activation,
-) -> (Tracked<B, C>, Tracked<B, C>, Tracked<B, C>) {
+    keep: Output,
+) -> (AutodiffTensor<B>, AutodiffTensor<B>, AutodiffTensor<B>) {
     let residual_primitive = residual.as_ref().map(|r| r.primitive().clone());
     let (output, mean, variance) = B::norm_act_forward(
         x.primitive().clone(),
@@ -134,44 +230,102 @@ pub(super) fn differentiable<B: Kernels, C: CheckpointStrategy>(
         epsilon,
         activation,
     );
-    // Without a residual the sign of the output follows from x; with one it needs the output.
-    let keep_output = residual.is_some() && activation == Activation::Relu;
-    let saved = NormActSaved::<B> {
-        x: x.primitive().clone(),
-        gamma: gamma.primitive().clone(),
-        beta: beta.primitive().clone(),
-        mean: mean.clone(),
-        variance: variance.clone(),
-        output: keep_output.then(|| output.clone()),
-        epsilon,
-        activation,
-    };
     let nodes = [x.node(), gamma.node(), beta.node()];
-    let output = match residual {
-        None => finish::<B, C, 3>(nodes, saved, output),
+    let call = Call {
+        norm: NormAct {
+            gamma: gamma.primitive().clone(),
+            beta: beta.primitive().clone(),
+            mean: mean.clone(),
+            variance: variance.clone(),
+            epsilon,
+            activation,
+        },
+        x,
+        parameters: [gamma, beta],
+        residual,
+        keep,
+    };
+    let output = match &call.residual {
+        None => call.prepare::<C, 3>(nodes, output),
         Some(residual) => {
             let [x, gamma, beta] = nodes;
-            finish::<B, C, 4>([x, gamma, beta, residual.node()], saved, output)
+            call.prepare::<C, 4>([x, gamma, beta, residual.node()], output)
         }
     };
     let constant = <Autodiff<B, C> as AutodiffBackend>::from_inner;
     (output, constant(mean), constant(variance))
 }
 
-fn finish<B: Kernels, C: CheckpointStrategy, const N: usize>(
-    nodes: [NodeGuard; N],
-    saved: NormActSaved<B>,
-    output: FloatTensor<B>,
-) -> Tracked<B, C>
-where
-    NormActBackward: Backward<B, N, State = NormActSaved<B>>,
-{
-    match NormActBackward
-        .prepare::<C>(nodes)
-        .compute_bound()
-        .stateful()
+/// An operation on its way into the graph.
+struct Call<B: Kernels> {
+    x: AutodiffTensor<B>,
+    parameters: [AutodiffTensor<B>; 2],
+    residual: Option<AutodiffTensor<B>>,
+    norm: NormAct<B>,
+    keep: Output,
+}
+
+impl<B: Kernels> Call<B> {
+    fn prepare<C: CheckpointStrategy, const N: usize>(
+        &self,
+        nodes: [NodeGuard; N],
+        output: FloatTensor<B>,
+    ) -> AutodiffTensor<B>
+    where
+        NormActBackward: Backward<B, N, State = Saved<B>>,
     {
-        OpsKind::Tracked(prep) => prep.finish(saved, output),
-        OpsKind::UnTracked(prep) => prep.finish(output),
+        if self.keep == Output::Kept {
+            let prepared = NormActBackward.prepare::<C>(nodes);
+            return self.finish(prepared.compute_bound().stateful(), output);
+        }
+        let [gamma, beta] = &self.parameters;
+        let operands = [
+            Some(&self.x),
+            Some(gamma),
+            Some(beta),
+            self.residual.as_ref(),
+        ];
+        let tracked = operands.into_iter().flatten().filter(|x| x.is_tracked());
+        // Burn's own strategy for one node: those who read it recompute it.
+        let prepared = NormActBackward
+            .prepare::<BalancedCheckpointing>(nodes)
+            .memory_bound()
+            .retro_forward(NormActAgain {
+                x: Operand::of(&self.x),
+                parameters: self.parameters.each_ref().map(Operand::of),
+                residual: self.residual.as_ref().map(Operand::of),
+                norm: self.norm.clone(),
+            })
+            .parents(tracked)
+            .stateful();
+        self.finish(prepared, output)
+    }
+
+    fn finish<C: CheckpointStrategy, const N: usize>(
+        &self,
+        prepared: OpsKind<NormActBackward, B, Saved<B>, C, N>,
+        output: FloatTensor<B>,
+    ) -> AutodiffTensor<B>
+    where
+        NormActBackward: Backward<B, N, State = Saved<B>>,
+    {
+        match prepared {
+            OpsKind::Tracked(mut prep) => {
+                let sign = match (&self.residual, self.norm.activation, self.keep) {
+                    (None, ..) | (_, Activation::Identity, _) => Sign::OfInput,
+                    (Some(_), _, Output::Kept) => Sign::OfOutput(output.clone()),
+                    (Some(residual), _, Output::Recomputed) => {
+                        Sign::OfSum(prep.checkpoint(residual))
+                    }
+                };
+                let saved = Saved {
+                    x: prep.checkpoint(&self.x),
+                    norm: self.norm.clone(),
+                    sign,
+                };
+                prep.finish(saved, output)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        }
     }
 }

@@ -1,25 +1,29 @@
 //! An identity that notes what is alive when the forward, and later the backward, passes it.
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, Dispatch, TensorMetadata};
+use burn::backend::{Backend, Dispatch, DispatchAutodiffContext, DispatchTensor, TensorMetadata};
 use burn::tensor::Tensor;
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
 use burn_autodiff::grads::Gradients;
-use burn_autodiff::ops::{Backward, Ops, OpsKind};
+use burn_autodiff::ops::{Backward, Ops};
 use leanburn_memory::{Bytes, Mark, trace};
 
-use super::LeanOps;
+use super::{LeanOps, finish};
 
 /// Marks the place between two blocks as number `index` for the memory trace.
 ///
 /// Does nothing, and adds nothing to the graph, unless a step is being recorded.
 pub fn probe<const D: usize>(x: Tensor<D>, index: usize) -> Tensor<D> {
-    if !trace::is_recording() || !x.device().is_autodiff() {
+    Tensor::from_dispatch(probe_dispatch(x.into_dispatch(), index))
+}
+
+pub(crate) fn probe_dispatch(x: DispatchTensor, index: usize) -> DispatchTensor {
+    if !trace::is_recording() || x.autodiff == DispatchAutodiffContext::Disabled {
         return x;
     }
     trace::mark(Mark::Forward(index), Bytes(0));
-    Tensor::from_dispatch(Dispatch::lean_probe(x.into_dispatch(), index))
+    Dispatch::lean_probe(x, index)
 }
 
 #[derive(Debug)]
@@ -43,12 +47,9 @@ pub(super) fn differentiable<B: LeanOps, C: CheckpointStrategy>(
     index: usize,
 ) -> FloatTensor<Autodiff<B, C>> {
     let (primitive, node) = x.into_parts();
-    match ProbeBackward
+    let prepared = ProbeBackward
         .prepare::<C>([node])
         .compute_bound()
-        .stateful()
-    {
-        OpsKind::Tracked(prep) => prep.finish(index, primitive),
-        OpsKind::UnTracked(prep) => prep.finish(primitive),
-    }
+        .stateful();
+    finish(prepared, index, primitive)
 }

@@ -2,9 +2,11 @@
 
 use burn::module::Module;
 use burn::nn::conv::Conv2d;
+use burn::nn::pool::MaxPool2d;
 use burn::nn::{BatchNorm, BatchNormConfig};
 use burn::tensor::{Device, Tensor};
-use leanburn_levers::{Activation, conv2d, norm_act};
+use leanburn_levers::checkpoint::Link;
+use leanburn_levers::{Activation, Checkpoint, Output, conv2d, norm_act};
 
 use super::conv;
 
@@ -47,6 +49,7 @@ impl BlockConfig {
                 conv3: Some(conv([width, out], 1, 1, device)),
                 bn3: Some(last_norm(out)),
                 downsample,
+                outputs: Output::Kept,
             }
         } else {
             Block {
@@ -57,6 +60,7 @@ impl BlockConfig {
                 conv3: None,
                 bn3: None,
                 downsample,
+                outputs: Output::Kept,
             }
         }
     }
@@ -88,11 +92,16 @@ pub struct Block {
     pub bn3: Option<BatchNorm>,
     /// Where input and output differ in shape.
     pub downsample: Option<Downsample>,
+    /// Whether the backward finds the norms' outputs kept.
+    #[module(skip)]
+    pub(super) outputs: Output,
 }
 
 impl Block {
     /// `[batch, channels, height, width]` in the dtype of `x`.
     pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+        let norm_act =
+            |norm, x, residual, activation| norm_act(norm, x, residual, activation, self.outputs);
         let residual = match &self.downsample {
             Some(Downsample { conv, bn }) => {
                 norm_act(bn, conv2d(conv, x.clone()), None, Activation::Identity)
@@ -108,5 +117,69 @@ impl Block {
         let y = norm_act(&self.bn2, y, None, Activation::Relu);
         let y = conv2d(conv3, y);
         norm_act(bn3, y, Some(residual), Activation::Relu)
+    }
+}
+
+/// What a ResNet is a chain of.
+#[derive(Module, Debug)]
+pub(super) enum Piece {
+    /// All before the first block.
+    Stem(Stem),
+    /// A residual block.
+    Block(Block),
+}
+
+impl Link for Piece {
+    type Value = Tensor<4>;
+
+    fn step(&self, x: Tensor<4>) -> Tensor<4> {
+        match self {
+            Self::Stem(stem) => stem.forward(x),
+            Self::Block(block) => block.forward(x),
+        }
+    }
+}
+
+/// Convolution, norm and, for large images, a max-pool.
+#[derive(Module, Debug)]
+pub(super) struct Stem {
+    pub conv1: Conv2d,
+    pub tail: StemTail,
+    #[module(skip)]
+    pub outputs: Output,
+}
+
+/// What follows the stem's convolution.
+#[derive(Module, Debug)]
+pub(super) struct StemTail {
+    pub bn1: BatchNorm,
+    pub maxpool: Option<MaxPool2d>,
+}
+
+impl Stem {
+    fn forward(&self, images: Tensor<4>) -> Tensor<4> {
+        let x = conv2d(&self.conv1, images);
+        match self.outputs {
+            Output::Kept => self.tail.forward(x),
+            // The pool would keep its input and where each maximum was.
+            Output::Recomputed => {
+                let recompute = Checkpoint {
+                    preserve_rng: false,
+                    drop_outputs: true,
+                    ..Checkpoint::default()
+                };
+                recompute.run(&self.tail, x, StemTail::forward)
+            }
+        }
+    }
+}
+
+impl StemTail {
+    fn forward(&self, x: Tensor<4>) -> Tensor<4> {
+        let x = norm_act(&self.bn1, x, None, Activation::Relu, Output::Kept);
+        match &self.maxpool {
+            Some(maxpool) => maxpool.forward(x),
+            None => x,
+        }
     }
 }

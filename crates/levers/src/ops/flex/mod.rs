@@ -15,7 +15,7 @@ use burn::backend::ops::{ConvOptions, ModuleOps};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Flex, TensorMetadata};
 
-use super::kernels::{Activation, Kernels, NormActGrads, NormActSaved, cast};
+use super::kernels::{Activation, Kernels, NormAct, NormActGrads, cast};
 use columns::Geometry;
 use element::by_dtype;
 
@@ -80,12 +80,22 @@ impl Kernels for Flex {
         by_dtype!(x.dtype(), E => norm::forward::<E>(x, gamma, beta, residual, epsilon, activation))
     }
 
+    fn norm_act_again(
+        x: FloatTensor<Self>,
+        norm: &NormAct<Self>,
+        residual: Option<FloatTensor<Self>>,
+    ) -> FloatTensor<Self> {
+        by_dtype!(x.dtype(), E => norm::apply::<E>(x, norm, residual))
+    }
+
     fn norm_act_backward(
-        saved: NormActSaved<Self>,
+        x: FloatTensor<Self>,
+        norm: NormAct<Self>,
+        output: Option<FloatTensor<Self>>,
         grad: FloatTensor<Self>,
         residual: bool,
     ) -> NormActGrads<Self> {
-        by_dtype!(saved.x.dtype(), E => norm::backward::<E>(saved, grad, residual))
+        by_dtype!(x.dtype(), E => norm::backward::<E>(x, norm, output, grad, residual))
     }
 
     fn sum_of_squares(x: FloatTensor<Self>, factor: f32) -> FloatTensor<Self> {

@@ -6,7 +6,7 @@ use burn::backend::{Flex, TensorMetadata};
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::super::kernels::{Activation, NormActGrads, NormActSaved};
+use super::super::kernels::{Activation, NormAct, NormActGrads};
 use super::element::{Element, contiguous, tensor};
 use super::rows::{BLOCK, sum};
 
@@ -82,14 +82,12 @@ impl Channel {
     }
 }
 
-fn channels(
-    gamma: &[f32],
-    beta: &[f32],
-    mean: &[f32],
-    variance: &[f32],
-    epsilon: f64,
-) -> Vec<Channel> {
-    let inv_std = |v: f32| (1.0 / (f64::from(v) + epsilon).sqrt()) as f32;
+fn channels(norm: &NormAct<Flex>) -> Vec<Channel> {
+    let parameters = [&norm.gamma, &norm.beta, &norm.mean, &norm.variance];
+    let [gamma, beta, mean, variance] = parameters.map(|parameter| contiguous(parameter.clone()));
+    let variance: &[f32] = variance.storage();
+    let [gamma, beta, mean] = [&gamma, &beta, &mean].map(FlexTensor::storage::<f32>);
+    let inv_std = |v: f32| (1.0 / (f64::from(v) + norm.epsilon).sqrt()) as f32;
     (0..gamma.len())
         .map(|c| Channel {
             mean: mean[c],
@@ -138,20 +136,40 @@ pub fn forward<E: Element>(
     epsilon: f64,
     activation: Activation,
 ) -> (FlexTensor, FlexTensor, FlexTensor) {
-    let (shape, sizes) = (x.shape(), Sizes::of(&x));
+    let sizes = Sizes::of(&x);
     let x = contiguous(x);
-    let residual = residual.map(contiguous);
     let values: &[E] = x.storage();
-    let residual: Option<&[E]> = residual.as_ref().map(FlexTensor::storage);
-
     let groups = sizes.groups();
     let per_group = groups
         .par_iter()
         .map(|group| statistics(values, sizes, group.clone()));
     let statistics: Vec<Vec<(f32, f32)>> = per_group.collect();
     let (mean, variance): (Vec<f32>, Vec<f32>) = statistics.into_iter().flatten().unzip();
-    let (gamma, beta) = (contiguous(gamma), contiguous(beta));
-    let channels = channels(gamma.storage(), beta.storage(), &mean, &variance, epsilon);
+    let [mean, variance] = [mean, variance].map(|values| tensor(values, [sizes.channels]));
+    let norm = NormAct {
+        gamma,
+        beta,
+        mean,
+        variance,
+        epsilon,
+        activation,
+    };
+    let output = apply::<E>(x, &norm, residual);
+    (output, norm.mean, norm.variance)
+}
+
+/// The output, from statistics that are known.
+pub fn apply<E: Element>(
+    x: FlexTensor,
+    norm: &NormAct<Flex>,
+    residual: Option<FlexTensor>,
+) -> FlexTensor {
+    let (shape, sizes, groups) = (x.shape(), Sizes::of(&x), Sizes::of(&x).groups());
+    let x = contiguous(x);
+    let residual = residual.map(contiguous);
+    let values: &[E] = x.storage();
+    let residual: Option<&[E]> = residual.as_ref().map(FlexTensor::storage);
+    let channels = channels(norm);
 
     let mut output = vec![E::zeroed(); values.len()];
     let images = output.par_chunks_mut(sizes.image().max(1)).enumerate();
@@ -176,7 +194,7 @@ pub fn forward<E: Element>(
                     *value += *added;
                 }
             }
-            if activation == Activation::Relu {
+            if norm.activation == Activation::Relu {
                 for value in values.iter_mut() {
                     // NaN stays NaN, as in PyTorch.
                     *value = if *value <= 0.0 { 0.0 } else { *value };
@@ -185,8 +203,7 @@ pub fn forward<E: Element>(
             E::narrow(values, &mut output[range]);
         }
     });
-    let [mean, variance] = [mean, variance].map(|values| tensor(values, [sizes.channels]));
-    (tensor(output, shape), mean, variance)
+    tensor(output, shape)
 }
 
 /// Gradients of gamma and beta for the channels of a group.
@@ -231,30 +248,24 @@ fn parameter_grads<E: Element>(
 }
 
 pub fn backward<E: Element>(
-    saved: NormActSaved<Flex>,
+    x: FlexTensor,
+    norm: NormAct<Flex>,
+    output: Option<FlexTensor>,
     grad: FlexTensor,
     wants_residual: bool,
 ) -> NormActGrads<Flex> {
-    let sizes = Sizes::of(&saved.x);
+    let sizes = Sizes::of(&x);
     let mut grad = contiguous(grad);
-    let mut relu = saved.activation == Activation::Relu;
-    if let (Some(output), true) = (saved.output, relu) {
+    let mut relu = norm.activation == Activation::Relu;
+    if let (Some(output), true) = (output, relu) {
         mask_by_output::<E>(&mut grad, output);
         relu = false;
     }
     // The residual takes the masked gradient itself, not a copy of it.
     let residual = wants_residual.then(|| grad.clone());
 
-    let x = contiguous(saved.x);
-    let parameters = [saved.gamma, saved.beta, saved.mean, saved.variance];
-    let [gamma, beta, mean, variance] = parameters.map(contiguous);
-    let channels = channels(
-        gamma.storage(),
-        beta.storage(),
-        mean.storage(),
-        variance.storage(),
-        saved.epsilon,
-    );
+    let x = contiguous(x);
+    let channels = channels(&norm);
     let x: &[E] = x.storage();
     let groups = sizes.groups();
     let sums: Vec<Vec<(f32, f32)>> = {

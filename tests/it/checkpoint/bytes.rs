@@ -1,0 +1,1 @@
+//! What is kept and what the peak is, in bytes.
