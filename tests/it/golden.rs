@@ -169,12 +169,10 @@ fn equals_torchvision(depth: Depth) {
 
 #[test]
 fn resnet18_equals_torchvision() {
-    let _alone = alone();
     equals_torchvision(Depth::R18);
 }
 
 #[test]
 fn resnet50_equals_torchvision() {
-    let _alone = alone();
     equals_torchvision(Depth::R50);
 }

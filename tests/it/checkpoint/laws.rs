@@ -8,7 +8,7 @@ use leanburn::levers::checkpoint::{Chain, Link};
 use leanburn::levers::{CheckpointPolicy, Offload, checkpoint, recompute, seed};
 use proptest::prelude::*;
 
-use super::Step;
+use super::{Step, copy};
 use crate::support::{alone, devices, is_flex, random};
 
 #[derive(Module, Debug)]
@@ -68,10 +68,12 @@ impl Link for Layer {
 }
 
 fn check(device: &Device, kinds: &[u8], width: usize, batch: usize, policy: &str) {
-    let layers: Vec<_> = kinds
+    let layers: Vec<Layer> = kinds
         .iter()
         .map(|k| Layer::new(*k, width, device))
         .collect();
+    // Burn draws parameters at first use; here that is before anything is seeded.
+    let layers = copy(&layers);
     let x = random([batch, width], device).require_grad();
     let policy: CheckpointPolicy = policy.parse().unwrap();
     let chain = Chain {

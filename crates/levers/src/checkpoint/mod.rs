@@ -25,6 +25,7 @@ mod node;
 mod parking;
 mod policy;
 pub mod random;
+pub(crate) mod replay;
 mod replica;
 mod tensors;
 
@@ -37,6 +38,7 @@ use burn::backend::{
 use burn::module::Module;
 
 use node::{Again, Call, CheckpointOps, Rerun};
+use replay::Record;
 use replica::{Parts, Replica};
 
 pub use chain::{Chain, Link};
@@ -130,7 +132,8 @@ impl Checkpoint {
 
         let mut bare = floats.iter().cloned().map(untracked);
         let bare = I::join(rest.clone(), &mut bare);
-        let output = random.first(|| f(&module.clone().no_grad(), bare));
+        let record = Record::default();
+        let output = record.first(|| random.first(|| f(&module.clone().no_grad(), bare)));
         let mut outputs = Vec::new();
         let output_rest = output.split(&mut outputs);
         assert!(
@@ -143,7 +146,9 @@ impl Checkpoint {
             let fresh = replica.instance(tracked);
             let inputs = I::join(rest.clone(), &mut floats.into_iter());
             let mut outputs = Vec::new();
-            random.again(|| f(&fresh, inputs)).split(&mut outputs);
+            record
+                .again(|| random.again(|| f(&fresh, inputs)))
+                .split(&mut outputs);
             Again {
                 outputs,
                 leaves: Parts::of(&fresh).leaves,

@@ -23,8 +23,8 @@ use burn::backend::distributed::get_distributed_sync_client;
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{
-    AutodiffBackend, Backend, BackendTensor, Capture, DispatchKindConversion, DispatchTensor,
-    TensorMetadata, backend_extension,
+    AutodiffBackend, Backend, Capture, DispatchKindConversion, DispatchTensor, TensorMetadata,
+    backend_extension,
 };
 use burn::tensor::{FloatDType, Shape};
 use burn_autodiff::checkpoint::base::Checkpointer;
@@ -36,7 +36,7 @@ use burn_autodiff::ops::{Backward, Ops};
 use burn_autodiff::{Autodiff, NodeId};
 
 use super::parking::Kept;
-use crate::ops::finish;
+use crate::ops::{dispatch, finish, primitive};
 
 /// Runs the block again on the given inputs; with fresh parameter leaves if `tracked`.
 pub(super) type Rerun = Arc<dyn Fn(Vec<DispatchTensor>, bool) -> Again + Send + Sync>;
@@ -91,24 +91,6 @@ without_autodiff!(Flex, false);
 #[cfg(feature = "cube")]
 without_autodiff!(Cube, true);
 without_autodiff!(Capture, false);
-
-/// The float primitive, if the tensor is one of backend `B`.
-fn primitive<B: Backend>(tensor: DispatchTensor) -> Option<FloatTensor<B>>
-where
-    DispatchTensor: DispatchKindConversion<B>,
-{
-    match DispatchTensor::try_into_backend(tensor) {
-        Ok(BackendTensor::Float(tensor)) => Some(tensor),
-        _ => None,
-    }
-}
-
-fn dispatch<B: Backend>(tensor: FloatTensor<B>) -> DispatchTensor
-where
-    DispatchTensor: DispatchKindConversion<B>,
-{
-    DispatchTensor::from_backend(BackendTensor::<B>::Float(tensor))
-}
 
 /// A tensor in the graph of `Autodiff<B, C>`, whatever the strategy.
 type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;

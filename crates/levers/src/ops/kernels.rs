@@ -32,6 +32,20 @@ pub struct NormAct<B: Backend> {
     pub activation: Activation,
 }
 
+impl<B: Backend> NormAct<B> {
+    /// What follows the normalisation, in f32.
+    fn follow(&self, normed: FloatTensor<B>, residual: Option<FloatTensor<B>>) -> FloatTensor<B> {
+        let sum = match residual {
+            Some(residual) => B::float_add(normed, cast::<B>(residual, DType::F32)),
+            None => normed,
+        };
+        match self.activation {
+            Activation::Identity => sum,
+            Activation::Relu => B::relu(sum),
+        }
+    }
+}
+
 /// Gradients of the normalisation with its activation.
 pub struct NormActGrads<B: Backend> {
     /// For the input, in its dtype.
@@ -91,7 +105,7 @@ pub trait Kernels: Backend {
         )
     }
 
-    /// Output (in `x`'s dtype), f32 mean, f32 biased variance. Everything between is f32.
+    /// Output in `x`'s dtype, and the norm as found. Everything between is f32.
     fn norm_act_forward(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
@@ -99,17 +113,20 @@ pub trait Kernels: Backend {
         residual: Option<FloatTensor<Self>>,
         epsilon: f64,
         activation: Activation,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+    ) -> (FloatTensor<Self>, NormAct<Self>) {
         let dtype = x.dtype();
-        let normed = Self::batch_norm_train(cast::<Self>(x, DType::F32), gamma, beta, epsilon);
-        let mut y = normed.output;
-        if let Some(residual) = residual {
-            y = Self::float_add(y, cast::<Self>(residual, DType::F32));
-        }
-        if activation == Activation::Relu {
-            y = Self::relu(y);
-        }
-        (cast::<Self>(y, dtype), normed.mean, normed.variance)
+        let x = cast::<Self>(x, DType::F32);
+        let normed = Self::batch_norm_train(x, gamma.clone(), beta.clone(), epsilon);
+        let norm = NormAct {
+            gamma,
+            beta,
+            mean: normed.mean,
+            variance: normed.variance,
+            epsilon,
+            activation,
+        };
+        let y = norm.follow(normed.output, residual);
+        (cast::<Self>(y, dtype), norm)
     }
 
     /// The output of [`Self::norm_act_forward`] again, from the statistics it found.
@@ -119,7 +136,7 @@ pub trait Kernels: Backend {
         residual: Option<FloatTensor<Self>>,
     ) -> FloatTensor<Self> {
         let dtype = x.dtype();
-        let mut y = Self::batch_norm(
+        let normed = Self::batch_norm(
             cast::<Self>(x, DType::F32),
             norm.gamma.clone(),
             norm.beta.clone(),
@@ -127,13 +144,7 @@ pub trait Kernels: Backend {
             norm.variance.clone(),
             norm.epsilon,
         );
-        if let Some(residual) = residual {
-            y = Self::float_add(y, cast::<Self>(residual, DType::F32));
-        }
-        if norm.activation == Activation::Relu {
-            y = Self::relu(y);
-        }
-        cast::<Self>(y, dtype)
+        cast::<Self>(norm.follow(normed, residual), dtype)
     }
 
     /// Burn's batch-norm backward on the widened input, behind the activation's mask.
@@ -170,6 +181,11 @@ pub trait Kernels: Backend {
             beta: grads.beta_grad,
             residual,
         }
+    }
+
+    /// Zeroes the gradients of values that a ReLU with this `output` stopped.
+    fn relu_mask(output: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
+        Self::relu_backward(output, grad)
     }
 
     /// `sum((x * factor)^2)` as `[1]`, f32.

@@ -13,6 +13,7 @@
 mod conv;
 #[cfg(feature = "flex")]
 mod flex;
+mod identity;
 mod kernels;
 mod norm;
 mod probe;
@@ -24,7 +25,9 @@ use burn::backend::Cube;
 use burn::backend::Flex;
 use burn::backend::ops::ConvOptions;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, Capture, backend_extension};
+use burn::backend::{
+    Backend, BackendTensor, Capture, DispatchKindConversion, DispatchTensor, backend_extension,
+};
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_autodiff::ops::{Backward, OpsKind};
@@ -97,7 +100,9 @@ macro_rules! lean_ops_by_kernels {
                 activation: Activation,
                 _output: Output,
             ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-                <Self as Kernels>::norm_act_forward(x, gamma, beta, None, epsilon, activation)
+                let (output, norm) =
+                    <Self as Kernels>::norm_act_forward(x, gamma, beta, None, epsilon, activation);
+                (output, norm.mean, norm.variance)
             }
 
             fn lean_norm_add_act(
@@ -109,14 +114,11 @@ macro_rules! lean_ops_by_kernels {
                 activation: Activation,
                 _output: Output,
             ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-                <Self as Kernels>::norm_act_forward(
-                    x,
-                    gamma,
-                    beta,
-                    Some(residual),
-                    epsilon,
-                    activation,
-                )
+                let residual = Some(residual);
+                let (output, norm) = <Self as Kernels>::norm_act_forward(
+                    x, gamma, beta, residual, epsilon, activation,
+                );
+                (output, norm.mean, norm.variance)
             }
 
             fn lean_probe(x: FloatTensor<Self>, _index: usize) -> FloatTensor<Self> {
@@ -141,7 +143,10 @@ impl Kernels for Cube {}
 lean_ops_by_kernels!(Capture);
 impl Kernels for Capture {}
 
-impl<B: Kernels + LeanOps, C: CheckpointStrategy> LeanOps for Autodiff<B, C> {
+impl<B: Kernels + LeanOps, C: CheckpointStrategy> LeanOps for Autodiff<B, C>
+where
+    DispatchTensor: DispatchKindConversion<B>,
+{
     fn lean_conv2d(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -199,4 +204,23 @@ where
         OpsKind::Tracked(prep) => prep.finish(state, output),
         OpsKind::UnTracked(prep) => prep.finish(output),
     }
+}
+
+/// The float primitive, if the tensor is one of backend `B`.
+pub(crate) fn primitive<B: Backend>(tensor: DispatchTensor) -> Option<FloatTensor<B>>
+where
+    DispatchTensor: DispatchKindConversion<B>,
+{
+    match DispatchTensor::try_into_backend(tensor) {
+        Ok(BackendTensor::Float(tensor)) => Some(tensor),
+        _ => None,
+    }
+}
+
+/// The other way.
+pub(crate) fn dispatch<B: Backend>(tensor: FloatTensor<B>) -> DispatchTensor
+where
+    DispatchTensor: DispatchKindConversion<B>,
+{
+    DispatchTensor::from_backend(BackendTensor::<B>::Float(tensor))
 }

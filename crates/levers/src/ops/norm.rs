@@ -1,7 +1,7 @@
 //! BatchNorm, residual and ReLU as one operation that keeps one tensor.
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{AutodiffBackend, Dispatch};
+use burn::backend::{AutodiffBackend, Dispatch, DispatchKindConversion, DispatchTensor};
 use burn::module::RunningState;
 use burn::nn::BatchNorm;
 use burn::tensor::{FloatDType, Tensor, activation};
@@ -13,8 +13,10 @@ use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
 use burn_autodiff::{Autodiff, NodeId};
 
-use super::LeanOps;
+use super::identity::identity;
 use super::kernels::{Activation, Kernels, NormAct};
+use super::{LeanOps, dispatch, primitive};
+use crate::checkpoint::replay;
 
 /// What becomes of an operation's output that another operation wants for its backward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +54,9 @@ pub fn norm_act(
             Dispatch::lean_norm_add_act(x, gamma, beta, residual, norm.epsilon, activation, keep)
         }
     };
+    if replay::is_replaying() {
+        return Tensor::from_dispatch(output);
+    }
     let update = |state: &RunningState<Tensor<1>>, batch: Tensor<1>| {
         let old = state.value_sync();
         // An overflow in one forward must not stay in the statistics for good.
@@ -104,8 +109,8 @@ enum Sign<B: Kernels> {
     OfInput,
     /// With a residual they don't, so the output is kept.
     OfOutput(FloatTensor<B>),
-    /// Or computed again, from `x` and the residual.
-    OfSum(NodeId),
+    /// Or the gradient has passed a [`Gate`] before it came here.
+    Passed,
 }
 
 #[derive(Debug)]
@@ -119,14 +124,14 @@ impl NormActBackward {
         checkpointer: &mut Checkpointer,
     ) {
         let grad = grads.consume::<B>(&ops.node);
-        let Saved { x, norm, sign } = ops.state;
+        let Saved { x, mut norm, sign } = ops.state;
         let x = checkpointer.retrieve_node_output::<FloatTensor<B>>(x);
         let output = match sign {
             Sign::OfInput => None,
             Sign::OfOutput(output) => Some(output),
-            Sign::OfSum(residual) => {
-                let residual = checkpointer.retrieve_node_output::<FloatTensor<B>>(residual);
-                Some(B::norm_act_again(x.clone(), &norm, Some(residual)))
+            Sign::Passed => {
+                norm.activation = Activation::Identity;
+                None
             }
         };
         let wants_residual = ops.parents.get(3).is_some_and(Option::is_some);
@@ -164,6 +169,23 @@ macro_rules! norm_act_with_parents {
 
 norm_act_with_parents!(3);
 norm_act_with_parents!(4);
+
+/// Stands behind a norm with residual and ReLU: applies the ReLU's mask to the gradient, by the output
+/// that the graph has recomputed anyway for those who read it.
+#[derive(Debug)]
+struct Gate;
+
+impl<B: Kernels> Backward<B, 1> for Gate {
+    type State = NodeId;
+
+    fn backward(self, ops: Ops<NodeId, 1>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let grad = grads.consume::<B>(&ops.node);
+        let output = checkpointer.retrieve_node_output::<FloatTensor<B>>(ops.state);
+        if let [Some(parent)] = ops.parents {
+            grads.register::<B>(parent.id, B::relu_mask(output, grad));
+        }
+    }
+}
 
 /// An input of a recomputation: found through the graph, which counts those it knows, or by value.
 #[derive(Clone, Debug)]
@@ -220,29 +242,43 @@ pub(super) fn differentiable<B: Kernels, C: CheckpointStrategy>(
     epsilon: f64,
     activation: Activation,
     keep: Output,
-) -> (AutodiffTensor<B>, AutodiffTensor<B>, AutodiffTensor<B>) {
-    let residual_primitive = residual.as_ref().map(|r| r.primitive().clone());
-    let (output, mean, variance) = B::norm_act_forward(
-        x.primitive().clone(),
-        gamma.primitive().clone(),
-        beta.primitive().clone(),
-        residual_primitive,
-        epsilon,
-        activation,
-    );
-    let nodes = [x.node(), gamma.node(), beta.node()];
-    let call = Call {
-        norm: NormAct {
-            gamma: gamma.primitive().clone(),
-            beta: beta.primitive().clone(),
-            mean: mean.clone(),
-            variance: variance.clone(),
+) -> (AutodiffTensor<B>, AutodiffTensor<B>, AutodiffTensor<B>)
+where
+    DispatchTensor: DispatchKindConversion<B>,
+{
+    let residual_value = residual.as_ref().map(|r| r.primitive().clone());
+    let [x_value, gamma_value, beta_value] = [&x, &gamma, &beta].map(|t| t.primitive().clone());
+    let kept = replay::next().map(|kept| kept.map(primitive::<B>));
+    let (output, norm) = match kept {
+        Some([Some(mean), Some(variance)]) => {
+            let norm = NormAct {
+                gamma: gamma_value,
+                beta: beta_value,
+                mean,
+                variance,
+                epsilon,
+                activation,
+            };
+            (B::norm_act_again(x_value, &norm, residual_value), norm)
+        }
+        _ => B::norm_act_forward(
+            x_value,
+            gamma_value,
+            beta_value,
+            residual_value,
             epsilon,
             activation,
-        },
+        ),
+    };
+    let statistics = [norm.mean.clone(), norm.variance.clone()];
+    replay::keep(|| statistics.clone().map(dispatch::<B>));
+
+    let nodes = [x.node(), gamma.node(), beta.node()];
+    let call = Call {
         x,
         parameters: [gamma, beta],
         residual,
+        norm,
         keep,
     };
     let output = match &call.residual {
@@ -252,8 +288,8 @@ pub(super) fn differentiable<B: Kernels, C: CheckpointStrategy>(
             call.prepare::<C, 4>([x, gamma, beta, residual.node()], output)
         }
     };
-    let constant = <Autodiff<B, C> as AutodiffBackend>::from_inner;
-    (output, constant(mean), constant(variance))
+    let [mean, variance] = statistics.map(<Autodiff<B, C> as AutodiffBackend>::from_inner);
+    (output, mean, variance)
 }
 
 /// An operation on its way into the graph.
@@ -266,6 +302,12 @@ struct Call<B: Kernels> {
 }
 
 impl<B: Kernels> Call<B> {
+    /// Whether the sign of the output can only be known from the output, which nobody keeps.
+    fn is_gated(&self) -> bool {
+        let recomputed = self.keep == Output::Recomputed;
+        recomputed && self.residual.is_some() && self.norm.activation == Activation::Relu
+    }
+
     fn prepare<C: CheckpointStrategy, const N: usize>(
         &self,
         nodes: [NodeGuard; N],
@@ -274,10 +316,6 @@ impl<B: Kernels> Call<B> {
     where
         NormActBackward: Backward<B, N, State = Saved<B>>,
     {
-        if self.keep == Output::Kept {
-            let prepared = NormActBackward.prepare::<C>(nodes);
-            return self.finish(prepared.compute_bound().stateful(), output);
-        }
         let [gamma, beta] = &self.parameters;
         let operands = [
             Some(&self.x),
@@ -285,7 +323,16 @@ impl<B: Kernels> Call<B> {
             Some(beta),
             self.residual.as_ref(),
         ];
-        let tracked = operands.into_iter().flatten().filter(|x| x.is_tracked());
+        let mut tracked = operands
+            .into_iter()
+            .flatten()
+            .filter(|x| x.is_tracked())
+            .peekable();
+        // A node without gradients must hold nothing: what would be recomputed is wanted by nobody.
+        if self.keep == Output::Kept || tracked.peek().is_none() {
+            let prepared = NormActBackward.prepare::<C>(nodes);
+            return self.finish(prepared.compute_bound().stateful(), output);
+        }
         // Burn's own strategy for one node: those who read it recompute it.
         let prepared = NormActBackward
             .prepare::<BalancedCheckpointing>(nodes)
@@ -298,7 +345,11 @@ impl<B: Kernels> Call<B> {
             })
             .parents(tracked)
             .stateful();
-        self.finish(prepared, output)
+        let output = self.finish(prepared, output);
+        match self.is_gated() {
+            true => identity::<B, _>(Gate, output, true, |input| input),
+            false => output,
+        }
     }
 
     fn finish<C: CheckpointStrategy, const N: usize>(
@@ -311,12 +362,10 @@ impl<B: Kernels> Call<B> {
     {
         match prepared {
             OpsKind::Tracked(mut prep) => {
-                let sign = match (&self.residual, self.norm.activation, self.keep) {
-                    (None, ..) | (_, Activation::Identity, _) => Sign::OfInput,
-                    (Some(_), _, Output::Kept) => Sign::OfOutput(output.clone()),
-                    (Some(residual), _, Output::Recomputed) => {
-                        Sign::OfSum(prep.checkpoint(residual))
-                    }
+                let sign = match (&self.residual, self.norm.activation) {
+                    _ if self.is_gated() => Sign::Passed,
+                    (None, _) | (_, Activation::Identity) => Sign::OfInput,
+                    (Some(_), Activation::Relu) => Sign::OfOutput(output.clone()),
                 };
                 let saved = Saved {
                     x: prep.checkpoint(&self.x),

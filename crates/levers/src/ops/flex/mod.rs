@@ -76,7 +76,7 @@ impl Kernels for Flex {
         residual: Option<FloatTensor<Self>>,
         epsilon: f64,
         activation: Activation,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+    ) -> (FloatTensor<Self>, NormAct<Self>) {
         by_dtype!(x.dtype(), E => norm::forward::<E>(x, gamma, beta, residual, epsilon, activation))
     }
 
@@ -96,6 +96,10 @@ impl Kernels for Flex {
         residual: bool,
     ) -> NormActGrads<Self> {
         by_dtype!(x.dtype(), E => norm::backward::<E>(x, norm, output, grad, residual))
+    }
+
+    fn relu_mask(output: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
+        by_dtype!(grad.dtype(), E => norm::relu_mask::<E>(output, grad))
     }
 
     fn sum_of_squares(x: FloatTensor<Self>, factor: f32) -> FloatTensor<Self> {

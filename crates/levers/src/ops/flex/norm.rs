@@ -135,7 +135,7 @@ pub fn forward<E: Element>(
     residual: Option<FlexTensor>,
     epsilon: f64,
     activation: Activation,
-) -> (FlexTensor, FlexTensor, FlexTensor) {
+) -> (FlexTensor, NormAct<Flex>) {
     let sizes = Sizes::of(&x);
     let x = contiguous(x);
     let values: &[E] = x.storage();
@@ -154,8 +154,7 @@ pub fn forward<E: Element>(
         epsilon,
         activation,
     };
-    let output = apply::<E>(x, &norm, residual);
-    (output, norm.mean, norm.variance)
+    (apply::<E>(x, &norm, residual), norm)
 }
 
 /// The output, from statistics that are known.
@@ -258,7 +257,7 @@ pub fn backward<E: Element>(
     let mut grad = contiguous(grad);
     let mut relu = norm.activation == Activation::Relu;
     if let (Some(output), true) = (output, relu) {
-        mask_by_output::<E>(&mut grad, output);
+        grad = relu_mask::<E>(output, grad);
         relu = false;
     }
     // The residual takes the masked gradient itself, not a copy of it.
@@ -309,11 +308,12 @@ pub fn backward<E: Element>(
     }
 }
 
-fn mask_by_output<E: Element>(grad: &mut FlexTensor, output: FlexTensor) {
-    let output = contiguous(output);
+/// The gradient behind a ReLU, in place where nobody else holds it.
+pub fn relu_mask<E: Element>(output: FlexTensor, grad: FlexTensor) -> FlexTensor {
+    let (output, mut grad) = (contiguous(output), contiguous(grad));
     let output: &[E] = output.storage();
-    let grad: &mut [E] = grad.storage_mut();
-    let blocks = grad.par_chunks_mut(BLOCK).zip(output.par_chunks(BLOCK));
+    let values: &mut [E] = grad.storage_mut();
+    let blocks = values.par_chunks_mut(BLOCK).zip(output.par_chunks(BLOCK));
     blocks.with_min_len(64).for_each(|(grad, output)| {
         let mut widened = [0.0; BLOCK];
         let widened = &mut widened[..output.len()];
@@ -324,6 +324,7 @@ fn mask_by_output<E: Element>(grad: &mut FlexTensor, output: FlexTensor) {
             }
         }
     });
+    grad
 }
 
 /// From the gradient of the output to that of the input: the backward of Ioffe & Szegedy 2015 in the
