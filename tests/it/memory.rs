@@ -141,7 +141,7 @@ fn trainer(config: &ResNetConfig, policy: Policy, batch: usize) -> Trainer<ResNe
     )
 }
 
-fn batch(size: usize, image_size: usize) -> Batch {
+pub fn batch(size: usize, image_size: usize) -> Batch {
     let pixels = (0..size * 3 * image_size * image_size)
         .map(|i| (i % 17) as f32 / 8.0 - 1.0)
         .collect();
