@@ -171,22 +171,25 @@ impl Point {
 fn table(points: &[Point], batch: usize) -> String {
     let per_image = |bytes: Bytes| bytes.0 as f64 / batch as f64 / 1e6;
     let mut text = format!(
-        "{:<20} {:>14} {:>14} {:>12} {:>9} {:>7}\n",
-        "policy", "kept MB/image", "step MB/image", "whole peak", "s/step", "time"
+        "{:<20} {:>14} {:>14} {:>7} {:>12} {:>9} {:>7}\n",
+        "policy", "kept MB/image", "step MB/image", "memory", "whole peak", "s/step", "time"
     );
     for point in points {
         text += &format!(
-            "{:<20} {:>14.1} {:>14.1} {:>12} {:>9.3} {:>6.2}x\n",
+            "{:<20} {:>14.1} {:>14.1} {:>6.2}x {:>12} {:>9.3} {:>6.2}x\n",
             point.policy.to_string(),
             per_image(point.kept),
             per_image(point.step),
+            point.step.0 as f64 / points[0].step.0 as f64,
             point.peak.to_string(),
             point.seconds,
             point.seconds / points[0].seconds,
         );
     }
     text + "kept: after the forward. step: the peak, less parameters, buffers, gradients, optimizer \
-            state and inputs.\n"
+            state and inputs.\n\
+            Published for ResNet-50 by MONeT (Shah et al. 2021, https://arxiv.org/abs/2010.14501): \
+            0.66x of the memory in 1.03x of the time, 0.33x in 1.12x.\n"
 }
 
 fn to_json(args: &Args, policy: Policy, points: &[Point]) -> Value {

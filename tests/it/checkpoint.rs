@@ -23,11 +23,11 @@ impl Step {
     /// Runs a step on a copy of the model, and collects the gradients of `extra` leaves too.
     pub fn run<M: Module, const D: usize>(
         model: &M,
-        extra: &[Tensor<D>],
+        extra: &[&Tensor<D>],
         loss: impl FnOnce(&M, &[Tensor<D>]) -> Tensor<1>,
     ) -> Self {
         let model = copy(model);
-        let extra: Vec<_> = extra.iter().map(|x| x.clone().detach()).collect();
+        let extra: Vec<_> = extra.iter().map(|x| (*x).clone().detach()).collect();
         let loss = loss(&model, &extra);
         let gradients = loss.backward();
         let mut step = Self {

@@ -87,10 +87,10 @@ fn a_bottleneck() {
         let device = device.autodiff();
         let block = Bottleneck::new(&device);
         let x = random([3, 4, 5, 5], &device).require_grad();
-        let plain = Step::run(&block, &[x.clone()], |block, x| {
+        let plain = Step::run(&block, &[&x], |block, x| {
             block.forward(x[0].clone()).powi_scalar(2).mean()
         });
-        let again = Step::run(&block, &[x], |block, x| {
+        let again = Step::run(&block, &[&x], |block, x| {
             let y: Tensor<4> = checkpoint(block, x[0].clone(), Bottleneck::forward);
             y.powi_scalar(2).mean()
         });
@@ -107,7 +107,7 @@ fn an_attention_block_with_a_mask() {
         let block = Attention::new(8, &device);
         let x = random([2, 5, 8], &device).require_grad();
         let run = |forward: fn(&Attention, Tensor<3>, Tensor<2, Bool>) -> Tensor<3>| {
-            Step::run(&block, &[x.clone()], |block, x| {
+            Step::run(&block, &[&x], |block, x| {
                 forward(block, x[0].clone(), mask(&device))
                     .powi_scalar(2)
                     .mean()
@@ -149,12 +149,12 @@ fn reparameterized_parameters() {
                 assert_eq!(block.weight.val().dtype(), dtype);
                 block.forward(x.cast(dtype))
             };
-            let plain = Step::run(&block, &[x.clone()], |block, x| {
+            let plain = Step::run(&block, &[&x], |block, x| {
                 forward(block, x[0].clone())
                     .cast(burn::tensor::DType::F32)
                     .sum()
             });
-            let again = Step::run(&block, &[x.clone()], |block, x| {
+            let again = Step::run(&block, &[&x], |block, x| {
                 let y: Tensor<2> = checkpoint(block, x[0].clone(), forward);
                 y.cast(burn::tensor::DType::F32).sum()
             });
@@ -168,7 +168,7 @@ fn reparameterized_parameters() {
 
 fn resnet_step(model: &ResNet, images: &Tensor<4>) -> Step {
     let images = images.clone();
-    Step::run(model, &[] as &[Tensor<4>], |model, _| {
+    Step::run(model, &[] as &[&Tensor<4>], |model, _| {
         let logits = model.forward(images);
         logits.powi_scalar(2).mean()
     })
@@ -234,7 +234,7 @@ fn parked_inputs_come_back_as_they_were() {
                 offload,
                 ..Default::default()
             };
-            Step::run(&model, &[x.clone()], |model, x| {
+            Step::run(&model, &[&x], |model, x| {
                 let y = model.iter().fold(x[0].clone(), |x, block| {
                     checkpoint.run(block, x, |block, x: Tensor<2>| relu(block.forward(x)))
                 });

@@ -33,10 +33,10 @@ fn the_first_block() {
         let device = device.autodiff();
         let block = linear(&device);
         let images = random([4, 8], &device);
-        let plain = Step::run(&block, &[images.clone()], |block, x| {
+        let plain = Step::run(&block, &[&images], |block, x| {
             block.forward(x[0].clone()).sum()
         });
-        let again = Step::run(&block, &[images], |block, x| {
+        let again = Step::run(&block, &[&images], |block, x| {
             checkpoint::<_, _, Tensor<2>, _>(block, x[0].clone(), |block, x| block.forward(x)).sum()
         });
         assert!(again.gradient("weight").is_some());
@@ -52,7 +52,7 @@ fn token_ids_are_an_input_without_floats() {
         let device = device.autodiff();
         let embedding = EmbeddingConfig::new(5, 8).init(&device);
         let ids = Tensor::<2, Int>::from_ints([[0, 3, 3], [4, 0, 1]], &device);
-        let none: &[Tensor<2>] = &[];
+        let none: &[&Tensor<2>] = &[];
         let plain = Step::run(&embedding, none, |embedding, _| {
             embedding.forward(ids.clone()).powi_scalar(2).sum()
         });
@@ -71,12 +71,12 @@ fn frozen_parameters_get_no_gradient_but_the_input_does() {
         let device = device.autodiff();
         let blocks = vec![linear(&device).freeze(), linear(&device)];
         let x = random([4, 8], &device).require_grad();
-        let plain = Step::run(&blocks, &[x.clone()], |blocks, x| {
+        let plain = Step::run(&blocks, &[&x], |blocks, x| {
             blocks[1]
                 .forward(relu(blocks[0].forward(x[0].clone())))
                 .sum()
         });
-        let again = Step::run(&blocks, &[x], |blocks, x| {
+        let again = Step::run(&blocks, &[&x], |blocks, x| {
             let y: Tensor<2> = checkpoint(blocks, x[0].clone(), |blocks: &Vec<Linear>, x| {
                 blocks[1].forward(relu(blocks[0].forward(x)))
             });
@@ -163,6 +163,7 @@ type Streams = (
     Vec<Tensor<2>>,
 );
 
+#[allow(clippy::ptr_arg, reason = "a slice is no module")]
 fn cross(blocks: &Vec<Linear>, (x, memory, mask, more): Streams) -> (Tensor<2>, [Tensor<2>; 2]) {
     let memory = memory.expect("given");
     let x = blocks[0].forward(x).mask_fill(mask, 0.5);
@@ -186,7 +187,7 @@ fn several_inputs_and_outputs() {
         for used in ["all", "first", "last"] {
             let run = |checkpointed: bool| {
                 let mask = mask.clone();
-                Step::run(&blocks, &inputs, |blocks, x| {
+                Step::run(&blocks, &inputs.iter().collect::<Vec<_>>(), |blocks, x| {
                     // Behind other operations, so that the inputs are no leaves.
                     let [a, b, c, d] = std::array::from_fn(|i| x[i].clone().mul_scalar(1.5));
                     let streams = (a, Some(b), mask, vec![c, d.detach()]);
@@ -229,7 +230,7 @@ fn tied_weights_accumulate() {
         let block = linear(&device);
         let x = random([4, 8], &device);
         let run = |checkpointed: bool| {
-            Step::run(&block, &[] as &[Tensor<2>], |block, _| {
+            Step::run(&block, &[] as &[&Tensor<2>], |block, _| {
                 let tied = vec![block.clone(), block.clone()];
                 let pass = |tied: &Vec<Linear>, x: Tensor<2>| {
                     tied.iter().fold(x, |x, block| relu(block.forward(x)))
@@ -349,7 +350,7 @@ fn a_distributed_context_is_refused() {
     let config = DistributedConfig {
         all_reduce_op: ReduceOperation::Mean,
     };
-    start_distributed_sync_server::<Flex>(&[FlexDevice::default()], config);
+    start_distributed_sync_server::<Flex>(&[FlexDevice], config);
     let device = Device::flex();
     let device = device.autodiff();
     let block = linear(&device);

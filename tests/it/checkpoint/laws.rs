@@ -83,7 +83,7 @@ fn check(device: &Device, kinds: &[u8], width: usize, batch: usize, policy: &str
     };
     let run = |chained: bool| {
         seed(device, 11);
-        Step::run(&layers, &[x.clone()], |layers, x| {
+        Step::run(&layers, &[&x], |layers, x| {
             let y = match chained {
                 true => chain.run(layers, x[0].clone()),
                 false => layers.iter().fold(x[0].clone(), |x, layer| layer.plain(x)),

@@ -111,7 +111,7 @@ fn a_seeded_step_repeats_itself() {
         let x = random([4, 8], &device);
         let run = |number| {
             seed(&device, number);
-            let step = Step::run(&blocks, &[] as &[Tensor<2>], |blocks, _| {
+            let step = Step::run(&blocks, &[] as &[&Tensor<2>], |blocks, _| {
                 let y = blocks.iter().fold(x.clone(), |x, block| {
                     checkpoint(block, x, Dropping::forward)
                 });

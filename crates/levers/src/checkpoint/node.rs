@@ -364,7 +364,7 @@ where
         }
         let mut inner = root
             .filter(|root| root.is_tracked())
-            .map(|root| <Autodiff<B, C> as AutodiffBackend>::backward(root));
+            .map(<Autodiff<B, C> as AutodiffBackend>::backward);
         let mut gradient_of = |leaf: &Tracked<B, C>| inner.as_mut()?.remove::<B>(leaf);
 
         for (target, leaf) in wanted {

@@ -122,6 +122,8 @@ impl Block {
 
 /// What a ResNet is a chain of.
 #[derive(Module, Debug)]
+// Handles, made for one forward; a box would only add an allocation.
+#[allow(clippy::large_enum_variant)]
 pub(super) enum Piece {
     /// All before the first block.
     Stem(Stem),
