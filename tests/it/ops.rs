@@ -109,6 +109,8 @@ fn norm_with_activation_equals_burns() {
     let _alone = alone();
     for device in devices() {
         let device = device.autodiff();
+        // A sum that happens to cancel would make its relative error large.
+        device.seed(1);
         for shape in [[4, 3, 5, 5], [6, 8, 1, 1], [2, 5, 17, 19]] {
             for with_residual in [false, true] {
                 for (act, keep) in [

@@ -9,11 +9,13 @@ use burn::nn::{
 };
 use burn::tensor::activation::{gelu, relu};
 use burn::tensor::{Bool, Device, Tensor};
-use leanburn::levers::{CheckpointPolicy, Offload, Policy, checkpoint, recompute};
-use leanburn::models::{Depth, ResNet, ResNetConfig, Stem};
+use leanburn::levers::{
+    Activation, CheckpointPolicy, Offload, Output, Policy, checkpoint, conv2d, norm_act, recompute,
+};
+use leanburn::models::{Depth, ResNet, ResNetConfig};
 
 use super::Step;
-use crate::support::{alone, devices, is_flex, random};
+use crate::support::{alone, devices, random};
 
 /// Convolution, Burn's own norm, ReLU, and the input added.
 #[derive(Module, Debug)]
@@ -178,43 +180,79 @@ fn resnet_step(model: &ResNet, images: &Tensor<4>) -> Step {
 #[test]
 fn a_resnet_by_every_policy() {
     let _alone = alone();
-    for device in devices() {
-        let flex = is_flex(&device);
-        let device = device.autodiff();
-        let (precisions, policies, stem): (&[_], &[_], _) = match flex {
-            true => (
-                &["f32", "bf16", "f16"],
-                &[
-                    "cheap",
-                    "every-block",
-                    "every:3",
-                    "sqrt",
-                    "sqrt+cheap",
-                    "segments:0..4",
-                ],
-                Stem::Imagenet,
-            ),
-            // A software adapter takes a minute to tune each new convolution.
-            false => (&["f32"], &["every-block+cheap"], Stem::Small),
+    let device = Device::flex().autodiff();
+    for precision in ["f32", "bf16", "f16"] {
+        let model = ResNetConfig::new(Depth::R18, 3)
+            .with_width(4)
+            .init(&device)
+            .with_policy(precision.parse().unwrap());
+        let images = random([2, 3, 16, 16], &device);
+        let plain = resnet_step(&model, &images);
+        assert_eq!(plain.buffers.len(), 40);
+        for text in [
+            "cheap",
+            "every-block",
+            "every:3",
+            "sqrt",
+            "sqrt+cheap",
+            "segments:0..4",
+        ] {
+            let policy: CheckpointPolicy = text.parse().unwrap();
+            let model = model.clone().with_checkpoint(policy, Offload::None);
+            let again = resnet_step(&model, &images);
+            again.assert_same(&plain, &device, &format!("{precision} {text}"));
+        }
+    }
+}
+
+/// A residual block of our operations; of the shape that [`Bottleneck`] has, whose kernels are tuned.
+#[derive(Module, Debug)]
+struct Lean {
+    convs: [Conv2d; 3],
+    norms: [BatchNorm; 2],
+}
+
+impl Lean {
+    fn new(device: &Device) -> Self {
+        let conv = || {
+            Conv2dConfig::new([4, 4], [3, 3])
+                .with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1))
+                .with_bias(false)
         };
-        for precision in precisions {
-            let Ok(precision_policy) = Policy::resolve(precision, &device) else {
-                continue;
-            };
-            let model = ResNetConfig::new(Depth::R18, 3)
-                .with_width(4)
-                .with_stem(stem)
-                .init(&device)
-                .with_policy(precision_policy);
-            let images = random([2, 3, 16, 16], &device);
-            let plain = resnet_step(&model, &images);
-            assert_eq!(plain.buffers.len(), 40);
-            for text in policies {
-                let policy: CheckpointPolicy = text.parse().unwrap();
-                let model = model.clone().with_checkpoint(policy, Offload::None);
-                let again = resnet_step(&model, &images);
-                again.assert_same(&plain, &device, &format!("{precision} {text}"));
-            }
+        Self {
+            convs: std::array::from_fn(|_| conv().init(device)),
+            norms: std::array::from_fn(|_| BatchNormConfig::new(4).init(device)),
+        }
+    }
+
+    fn forward(&self, x: Tensor<4>, keep: Output) -> Tensor<4> {
+        let y = conv2d(&self.convs[0], x.clone());
+        let y = norm_act(&self.norms[0], y, None, Activation::Relu, keep);
+        let y = conv2d(&self.convs[1], y);
+        let y = norm_act(&self.norms[1], y, Some(x), Activation::Relu, keep);
+        conv2d(&self.convs[2], y)
+    }
+}
+
+#[test]
+fn lean_operations_recomputed() {
+    let _alone = alone();
+    for device in devices() {
+        let device = device.autodiff();
+        let block = Lean::new(&device);
+        let x = random([3, 4, 5, 5], &device).require_grad();
+        let run = |forward: fn(&Lean, Tensor<4>) -> Tensor<4>| {
+            Step::run(&block, &[&x], |block, x| {
+                forward(block, x[0].clone()).powi_scalar(2).mean()
+            })
+        };
+        let plain = run(|block, x| block.forward(x, Output::Kept));
+        let cheap = run(|block, x| block.forward(x, Output::Recomputed));
+        let again = run(|block, x| checkpoint(block, x, |b, x| b.forward(x, Output::Kept)));
+        let both = run(|block, x| checkpoint(block, x, |b, x| b.forward(x, Output::Recomputed)));
+        assert_eq!(plain.buffers.len(), 4);
+        for (what, step) in [("cheap", cheap), ("checkpoint", again), ("both", both)] {
+            step.assert_same(&plain, &device, what);
         }
     }
 }

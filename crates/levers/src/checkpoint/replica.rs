@@ -1,6 +1,6 @@
 //! A module as it stood at the forward, to be run again without touching the original.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use burn::backend::DispatchTensor;
 use burn::module::{Flag, Module, ModuleMapper, ModuleVisitor, Param, ParamId};
@@ -13,7 +13,8 @@ pub(super) struct Parts {
     pub leaves: Vec<DispatchTensor>,
     /// Any parameter on an autodiff device, to know the device by.
     pub on_autodiff: Option<DispatchTensor>,
-    trainable: HashSet<ParamId>,
+    /// Whether they collect gradients, of all on an autodiff device.
+    gradients: HashMap<ParamId, bool>,
     flags: HashMap<ParamId, bool>,
     path: Vec<String>,
 }
@@ -37,11 +38,15 @@ impl ModuleVisitor for Parts {
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let tensor = param.base();
-        if self.on_autodiff.is_none() && tensor.is_autodiff() {
+        if !tensor.is_autodiff() {
+            return;
+        }
+        let leaf = tensor.is_require_grad();
+        self.gradients.insert(param.id, leaf);
+        if self.on_autodiff.is_none() {
             self.on_autodiff = Some(tensor.clone().into_dispatch());
         }
-        if tensor.is_require_grad() {
-            self.trainable.insert(param.id);
+        if leaf {
             self.leaves.push(tensor.into_dispatch());
         } else {
             assert!(
@@ -62,7 +67,7 @@ impl ModuleVisitor for Parts {
 /// Holds no part of the graph: parameters by value, running statistics of its own.
 pub(super) struct Replica<M> {
     module: M,
-    trainable: HashSet<ParamId>,
+    gradients: HashMap<ParamId, bool>,
     flags: HashMap<ParamId, bool>,
     strategy: GradientCheckpointingStrategy,
 }
@@ -81,7 +86,7 @@ impl<M: Module> Replica<M> {
             } else {
                 module.valid()
             },
-            trainable: parts.trainable,
+            gradients: parts.gradients,
             flags: parts.flags,
             strategy,
         }
@@ -104,7 +109,11 @@ struct Fresh<'a, M> {
 
 impl<M> ModuleMapper for Fresh<'_, M> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let tracked = self.tracked && self.replica.trainable.contains(&param.id);
+        let Some(leaf) = self.replica.gradients.get(&param.id) else {
+            // Was a constant in the forward, too.
+            return param;
+        };
+        let tracked = self.tracked && *leaf;
         param.map(|tensor| {
             let tensor = match tensor.is_autodiff() {
                 true => tensor.detach(),
