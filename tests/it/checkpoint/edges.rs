@@ -391,6 +391,7 @@ fn running_statistics_move_once_a_step() {
 /// The operations of a step are recorded as on any device: forward, recomputation and backward.
 #[test]
 fn a_capturing_device_records_the_recomputation() {
+    let _alone = alone();
     let operations = |checkpointed: bool| {
         let capture = Device::capture();
         let captured = capture.capture_scope(|scope| {
