@@ -57,6 +57,9 @@ fn wrong_use_is_one_line_and_exit_code_two() {
         (&["--lr", "nan"], "lr"),
         (&["--image-size", "4"], "image-size"),
         (&["--precision", "f8"], "f8"),
+        (&["--checkpoint", "all"], "every-block"),
+        (&["--checkpoint", "every:0"], "every:0"),
+        (&["--offload", "host"], "offload"),
         (&["--loss-scale", "0"], "scale"),
         (&["--loss-scale", "much"], "much"),
         (&["--global-batch", "60", "--batch", "16"], "60"),
@@ -126,6 +129,8 @@ fn a_run_leaves_its_artifacts_and_prints_one_object() {
         "3",
         "--precision",
         "f16",
+        "--checkpoint",
+        "every:2+cheap",
         "--json",
     ]);
     let result = command.output().unwrap();
@@ -136,6 +141,7 @@ fn a_run_leaves_its_artifacts_and_prints_one_object() {
     let report: serde_json::Value = serde_json::from_slice(&result.stdout).unwrap();
     assert_eq!(report["model"], "resnet18");
     assert_eq!(report["precision"], "f16");
+    assert_eq!(report["checkpoint"], "every:2+cheap");
     assert_eq!(report["backend"], "flex");
     assert_eq!(report["accumulate"], 2);
     assert_eq!(

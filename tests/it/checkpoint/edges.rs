@@ -15,10 +15,14 @@ use burn::nn::{
 };
 use burn::tensor::activation::relu;
 use burn::tensor::{Bool, Device, Int, Tensor};
-use leanburn::levers::checkpoint;
+use leanburn::levers::{LossScale, LossScaler, Offload, Policy, Precision, checkpoint};
+use leanburn::memory::{Bytes, Meter};
+use leanburn::models::{Depth, ResNetConfig};
+use leanburn::train::{OptimizerKind, Schedule, Settings, Trainer};
 
 use super::blocks::Bottleneck;
 use super::{Step, copy};
+use crate::memory::batch;
 use crate::support::{alone, devices, random, values};
 
 fn linear(device: &Device) -> Linear {
@@ -385,6 +389,40 @@ fn running_statistics_move_once_a_step() {
         ] {
             assert_eq!(values(again.value_sync()), values(plain.value_sync()));
         }
+    }
+}
+
+/// Through the trainer: two micro-batches, a scaled f16 loss, one update.
+#[test]
+fn accumulation_and_loss_scaling_see_no_difference() {
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let model = ResNetConfig::new(Depth::R18, 5).with_width(4).init(&device);
+    let update = |policy: &str| {
+        let model = copy(&model)
+            .with_policy(Policy::computing(Precision::F16))
+            .with_checkpoint(policy.parse().unwrap(), Offload::None);
+        let settings = Settings {
+            batch: 4,
+            clip_norm: Some(1.0),
+            optimizer: OptimizerKind::Sgd,
+            weight_decay: 0.0,
+            seed: 0,
+        };
+        let schedule = Schedule::default().start(0.01, 100, 0).unwrap();
+        let scaler = LossScaler::new(LossScale::Static(1024.0)).unwrap();
+        let meter = Meter::new(&device);
+        let mut trainer = Trainer::new(model, settings, schedule, scaler, meter, Bytes(0));
+        trainer.micro_step(batch(4, 16));
+        trainer.micro_step(batch(3, 16));
+        let update = trainer.update().unwrap();
+        let weights = values(trainer.model().fc.weight.val());
+        (update.loss, update.norm, weights)
+    };
+    let plain = update("none");
+    assert!(plain.1 > 0.0);
+    for policy in ["cheap", "every-block", "sqrt+cheap"] {
+        assert_eq!(update(policy), plain, "{policy}");
     }
 }
 
