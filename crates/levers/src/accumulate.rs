@@ -6,7 +6,7 @@ use burn::optim::{GradientsAccumulator, GradientsParams};
 /// Sums the gradients of a window of micro-batches and remembers what they weigh.
 ///
 /// Each micro-batch's loss is its *mean over samples*, multiplied by [`micro_weight`] before the
-/// backward; the sum divided by [`weight`](Self::weight) is then the mean over the samples of the
+/// backward; the sum divided by `weight` is then the mean over the samples of the
 /// whole window, however short its last micro-batch is. BatchNorm still sees micro-batches: its
 /// statistics are not those of the big batch.
 pub struct Accumulator<M> {
