@@ -257,6 +257,18 @@ fn optimizer_state_is_as_its_formula_says() {
     }
 }
 
+/// Bytes by which the heap grows from the twentieth of five hundred steps on.
+pub fn growth(mut step: impl FnMut(usize)) -> usize {
+    let mut after_twenty = 0;
+    for index in 0..500 {
+        step(index);
+        if index == 19 {
+            after_twenty = heap::current();
+        }
+    }
+    heap::current().saturating_sub(after_twenty) as usize
+}
+
 /// Trap B38: five hundred steps, and not a byte more than after twenty.
 #[test]
 fn memory_does_not_grow() {
@@ -265,14 +277,9 @@ fn memory_does_not_grow() {
         .with_width(2)
         .with_stem(Stem::Small);
     let mut trainer = trainer(&config, Policy::computing(Precision::F16), 4);
-    let mut after_twenty = 0;
-    for step in 0..500 {
+    let grown = growth(|_| {
         trainer.micro_step(batch(4, 8));
         trainer.update().unwrap();
-        if step == 19 {
-            after_twenty = heap::current();
-        }
-    }
-    let grown = heap::current().saturating_sub(after_twenty);
+    });
     assert!(grown < 16 << 10, "{grown} bytes in 480 steps");
 }

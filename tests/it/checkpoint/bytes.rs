@@ -14,7 +14,7 @@ use leanburn::models::{Depth, ResNet, ResNetConfig};
 use leanburn::train::{OptimizerKind, Schedule, Settings, Trainable, Trainer};
 
 use super::blocks::Attention;
-use crate::memory::batch;
+use crate::memory::{batch, growth};
 use crate::support::{alone, devices, is_flex, random};
 
 fn resnet50(precision: Precision, checkpoint: &str) -> ResNet {
@@ -162,18 +162,13 @@ fn checkpointed_steps_do_not_grow() {
         config.init(&device).with_checkpoint(policy, Offload::None)
     };
     let mut trainer = trainer(model, 4);
-    let mut after_twenty = 0;
-    for step in 0..500 {
+    let grown = growth(|step| {
         if step % 50 == 7 {
             drop(trainer.model().loss(batch(4, 8)));
         }
         trainer.micro_step(batch(4, 8));
         trainer.update().unwrap();
-        if step == 19 {
-            after_twenty = heap::current();
-        }
-    }
-    let grown = heap::current().saturating_sub(after_twenty);
+    });
     assert!(grown < 16 << 10, "{grown} bytes in 480 steps");
 }
 

@@ -25,7 +25,6 @@ mod node;
 mod parking;
 mod policy;
 pub mod random;
-pub(crate) mod replay;
 mod replica;
 mod tensors;
 
@@ -38,8 +37,9 @@ use burn::backend::{
 use burn::module::Module;
 
 use node::{Again, Call, CheckpointOps, Rerun};
-use replay::Record;
 use replica::{Parts, Replica};
+
+use crate::ops::Record;
 
 pub use chain::{Chain, Link};
 pub use policy::{CheckpointError, CheckpointPolicy, Offload, Segmentation};
@@ -128,7 +128,7 @@ impl Checkpoint {
             unreachable!("a tracked tensor is on an autodiff device")
         };
         let leaves = parts.leaves.clone();
-        let replica = Replica::new(module, parts, strategy, is_recording(&anchor));
+        let replica = Replica::new(module, parts, strategy, is_capturing(&anchor));
 
         let mut bare = floats.iter().cloned().map(untracked);
         let bare = I::join(rest.clone(), &mut bare);
@@ -176,7 +176,7 @@ fn untracked(tensor: DispatchTensor) -> DispatchTensor {
 }
 
 /// Whether the tensor's device records operations instead of running them.
-fn is_recording(tensor: &DispatchTensor) -> bool {
+fn is_capturing(tensor: &DispatchTensor) -> bool {
     match &tensor.kind {
         DispatchTensorKind::Capture(_) => true,
         DispatchTensorKind::Autodiff(inner) => {
@@ -193,7 +193,7 @@ impl Draws {
     /// The decision must fall alike with and without gradients, for blocks inside blocks.
     fn new<'a>(preserve: bool, tensors: impl Iterator<Item = &'a DispatchTensor>) -> Self {
         let on_autodiff = |tensor: &&DispatchTensor| {
-            tensor.autodiff != DispatchAutodiffContext::Disabled && !is_recording(tensor)
+            tensor.autodiff != DispatchAutodiffContext::Disabled && !is_capturing(tensor)
         };
         let example = tensors.into_iter().find(on_autodiff).filter(|_| preserve);
         Self(example.map(|tensor| (random::draw(), tensor.device())))

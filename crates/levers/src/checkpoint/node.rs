@@ -1,11 +1,11 @@
 //! The differentiable operation: three kinds of nodes in Burn's autodiff graph.
 //!
 //! ```text
-//! inputs -> Link -> Link -> Hub -> Output 0, Output 1, ...
+//! inputs -> Tie -> Tie -> Hub -> Output 0, Output 1, ...
 //! ```
 //!
 //! A node of Burn's graph has a fixed number of parents and one output. So the inputs are tied into
-//! one by links, and every output hangs on the hub. In the backward each output leaves its gradient
+//! one, and every output hangs on the hub. In the backward each output leaves its gradient
 //! with the hub; the hub, which runs after them all, runs the block again in a graph of its own,
 //! differentiates that, and registers what arrives for inputs and parameters.
 //!
@@ -13,7 +13,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 #[cfg(feature = "cube")]
 use burn::backend::Cube;
@@ -35,7 +35,7 @@ use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops};
 use burn_autodiff::{Autodiff, NodeId};
 
-use super::parking::Kept;
+use super::parking::{Kept, lock};
 use crate::ops::{dispatch, finish, primitive};
 
 /// Runs the block again on the given inputs; with fresh parameter leaves if `tracked`.
@@ -116,7 +116,7 @@ where
              is active; train with ExecutionStrategy::multi, or without checkpointing"
         );
         let zero = scalar::<B>(anchor.primitive());
-        let mut link = constant::<B, C>(zero.clone());
+        let mut tied = constant::<B, C>(zero.clone());
         let park = call.park && B::PARKS;
         let inputs = call.inputs.into_iter().map(|input| {
             let Some(tensor) = primitive::<Self>(input.clone()) else {
@@ -125,15 +125,15 @@ where
             drop(input);
             let target = Target::of::<B, C>(&tensor);
             if target.is_some() {
-                link = tie::<B, C>(link.clone(), &tensor, None, zero.clone());
+                tied = tie::<B, C>(tied.clone(), &tensor, None, zero.clone());
             }
             let value = dispatch::<B>(tensor.into_primitive());
             Input::Variable(Kept::new(value, park), target)
         });
         let inputs = inputs.collect();
-        if !link.is_tracked() {
+        if !tied.is_tracked() {
             // Only parameters want gradients: one of them makes the hub a part of the graph.
-            link = tie::<B, C>(link, &anchor, None, zero.clone());
+            tied = tie::<B, C>(tied, &anchor, None, zero.clone());
         }
         let leaves = call.leaves.into_iter().filter_map(primitive::<Self>);
         let received = Arc::new(Mutex::new(vec![None; call.outputs.len()]));
@@ -145,7 +145,7 @@ where
         };
         let again = call.drop_outputs.then(|| state.clone());
         let hub = Hub(PhantomData::<C>)
-            .prepare::<C>([link.node()])
+            .prepare::<C>([tied.node()])
             .compute_bound()
             .stateful();
         let hub = finish(hub, state, zero);
@@ -244,24 +244,24 @@ impl fmt::Debug for State {
     }
 }
 
-/// Forward: a scalar that ties `tensor` to `link`. Backward: hands `gradient` to `tensor`.
+/// Forward: a scalar that ties `tensor` to those in `tied`. Backward: hands `gradient` to `tensor`.
 fn tie<B: Backend, C: CheckpointStrategy>(
-    link: Tracked<B, C>,
+    tied: Tracked<B, C>,
     tensor: &Tracked<B, C>,
     gradient: Option<FloatTensor<B>>,
     zero: FloatTensor<B>,
 ) -> Tracked<B, C> {
-    let prepared = Link
-        .prepare::<C>([link.node(), tensor.node()])
+    let prepared = Tie
+        .prepare::<C>([tied.node(), tensor.node()])
         .compute_bound()
         .stateful();
     finish(prepared, gradient, zero)
 }
 
 #[derive(Debug)]
-struct Link;
+struct Tie;
 
-impl<B: Backend> Backward<B, 2> for Link {
+impl<B: Backend> Backward<B, 2> for Tie {
     type State = Option<FloatTensor<B>>;
 
     fn backward(
@@ -359,8 +359,8 @@ where
             };
             let gradient = primitive::<B>(gradient).expect("left by this backend");
             let zero = scalar::<B>(&gradient);
-            let link = root.unwrap_or_else(|| constant::<B, C>(zero.clone()));
-            root = Some(tie::<B, C>(link, &output, Some(gradient), zero));
+            let tied = root.unwrap_or_else(|| constant::<B, C>(zero.clone()));
+            root = Some(tie::<B, C>(tied, &output, Some(gradient), zero));
         }
         let mut inner = root
             .filter(|root| root.is_tracked())
@@ -388,8 +388,4 @@ where
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

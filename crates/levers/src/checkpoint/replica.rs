@@ -73,15 +73,15 @@ pub(super) struct Replica<M> {
 }
 
 impl<M: Module> Replica<M> {
-    /// `recording` devices have no values to protect, and refuse [`Module::valid`].
+    /// `capturing` devices have no values to protect, and refuse [`Module::valid`].
     pub fn new(
         module: &M,
         parts: Parts,
         strategy: GradientCheckpointingStrategy,
-        recording: bool,
+        capturing: bool,
     ) -> Self {
         Self {
-            module: if recording {
+            module: if capturing {
                 module.clone()
             } else {
                 module.valid()

@@ -17,6 +17,7 @@ mod identity;
 mod kernels;
 mod norm;
 mod probe;
+mod replay;
 mod squares;
 
 #[cfg(feature = "cube")]
@@ -37,6 +38,7 @@ pub use kernels::{Activation, Kernels};
 pub use norm::{Output, norm_act};
 pub use probe::probe;
 pub(crate) use probe::probe_dispatch;
+pub(crate) use replay::Record;
 pub use squares::sum_of_squares;
 
 /// The operations as Burn's dispatch sees them.

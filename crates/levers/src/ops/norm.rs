@@ -15,8 +15,7 @@ use burn_autodiff::{Autodiff, NodeId};
 
 use super::identity::identity;
 use super::kernels::{Activation, Kernels, NormAct};
-use super::{LeanOps, dispatch, primitive};
-use crate::checkpoint::replay;
+use super::{LeanOps, dispatch, primitive, replay};
 
 /// What becomes of an operation's output that another operation wants for its backward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

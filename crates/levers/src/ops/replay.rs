@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use burn::backend::DispatchTensor;
 
 /// Mean and variance, without autodiff.
-pub(crate) type Statistics = [DispatchTensor; 2];
+pub(super) type Statistics = [DispatchTensor; 2];
 
 /// What the norms of a block found, in order.
 #[derive(Clone, Default)]
-pub(super) struct Record(Arc<Mutex<Vec<Statistics>>>);
+pub(crate) struct Record(Arc<Mutex<Vec<Statistics>>>);
 
 enum Frame {
     Recording(Record),
@@ -59,7 +59,7 @@ fn within<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
 ///
 /// A block inside a recomputed block runs for the first time there, and still replays: it is the
 /// outer block's second.
-pub(crate) fn next() -> Option<Statistics> {
+pub(super) fn next() -> Option<Statistics> {
     FRAMES.with_borrow_mut(|frames| {
         frames.iter_mut().rev().find_map(|frame| match frame {
             Frame::Replaying(kept) => Some(kept.next().expect("the block does the same again")),
@@ -69,13 +69,13 @@ pub(crate) fn next() -> Option<Statistics> {
 }
 
 /// Whether a norm that runs now has run before, so that its running statistics have moved.
-pub(crate) fn is_replaying() -> bool {
+pub(super) fn is_replaying() -> bool {
     let replaying = |frame: &Frame| matches!(frame, Frame::Replaying(_));
     FRAMES.with_borrow(|frames| frames.iter().any(replaying))
 }
 
 /// Leaves what a norm found for the recomputation, if there will be one.
-pub(crate) fn keep(statistics: impl FnOnce() -> Statistics) {
+pub(super) fn keep(statistics: impl FnOnce() -> Statistics) {
     FRAMES.with_borrow(|frames| {
         if let Some(Frame::Recording(record)) = frames.last() {
             let mut kept = record.0.lock().unwrap_or_else(PoisonError::into_inner);
