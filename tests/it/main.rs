@@ -7,8 +7,10 @@ mod support;
 
 mod accumulation;
 mod checkpoint;
+mod chunk;
 mod configs;
 mod golden;
+mod layers;
 mod memory;
 mod ops;
 mod program;

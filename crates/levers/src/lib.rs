@@ -6,11 +6,13 @@
 //! | loss scaling | [`scaling`] | keeps f16 gradients above the smallest representable number |
 //! | lean operations | [`ops`] | convolution and norm + ReLU that keep nothing twice |
 //! | block checkpointing | [`checkpoint`](mod@checkpoint) | keeps a block's inputs, runs the block again in the backward |
+//! | chunking | [`chunk`] | attention without queries x keys, cross-entropy without tokens x vocabulary |
 //! | accumulation | [`accumulate`] | k micro-batches, one update, the mean over all samples |
 //! | clipping | [`gradients`] | unscale, check, global-norm clip in f32 |
 
 pub mod accumulate;
 pub mod checkpoint;
+pub mod chunk;
 pub mod gradients;
 pub mod ops;
 pub mod precision;
@@ -21,7 +23,11 @@ pub use checkpoint::random::seed;
 pub use checkpoint::{
     Checkpoint, CheckpointError, CheckpointPolicy, Offload, checkpoint, recompute,
 };
+pub use chunk::{Attention, CrossEntropy};
 pub use gradients::{GradientCheck, first_non_finite};
-pub use ops::{Activation, Output, conv2d, norm_act, probe};
+pub use ops::{
+    Activation, Gelu, Output, Rotary, conv2d, gelu, layer_norm, linear, norm_act, probe, rms_norm,
+    swiglu,
+};
 pub use precision::{CastTo, Policy, PolicyError, Precision};
 pub use scaling::{LossScale, LossScaleError, LossScaler, Verdict};

@@ -4,6 +4,9 @@
 //! |---|---|---|
 //! | [`conv2d`] | its input, and a handle to the stored weight | input, and the half-precision copy of the weight |
 //! | [`norm_act`] | its input (and its output when a residual is added) | BatchNorm's input, the ReLU's input and output |
+//! | [`linear`] | its input, and a handle to the stored weight | input, and the half-precision copy of the weight |
+//! | [`layer_norm`], [`rms_norm`] | its input, two f32 a row | up to five tensors of the input's size |
+//! | [`gelu`], [`swiglu`] | its inputs | GELU: its input, SwiGLU: four tensors |
 //! | [`norm_act`] with [`Output::Recomputed`] | its input; what reads its output does not keep that either | the same |
 //!
 //! [`LeanOps`] is the seam to Burn: one method per operation, dispatched over backends, with the
@@ -15,10 +18,17 @@ mod conv;
 mod flex;
 mod identity;
 mod kernels;
+mod layer_norm;
+mod linear;
 mod norm;
+mod pointwise;
 mod probe;
 mod replay;
+mod rotary;
+mod rule;
 mod squares;
+
+use std::sync::Arc;
 
 #[cfg(feature = "cube")]
 use burn::backend::Cube;
@@ -35,10 +45,15 @@ use burn_autodiff::ops::{Backward, OpsKind};
 
 pub use conv::conv2d;
 pub use kernels::{Activation, Kernels};
+pub use layer_norm::{layer_norm, rms_norm};
+pub use linear::linear;
 pub use norm::{Output, norm_act};
+pub use pointwise::{Gelu, gelu, swiglu};
 pub use probe::probe;
 pub(crate) use probe::probe_dispatch;
 pub(crate) use replay::Record;
+pub use rotary::Rotary;
+pub use rule::Rule;
 pub use squares::sum_of_squares;
 
 /// The operations as Burn's dispatch sees them.
@@ -81,6 +96,24 @@ pub trait LeanOps: Backend {
 
     /// See [`sum_of_squares`].
     fn lean_sum_of_squares(x: FloatTensor<Self>, factor: f32) -> FloatTensor<Self>;
+
+    /// A [`Rule`] of one input.
+    fn lean_rule_1(x: FloatTensor<Self>, rule: Arc<dyn Rule>) -> FloatTensor<Self>;
+
+    /// A [`Rule`] of two inputs.
+    fn lean_rule_2(
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        rule: Arc<dyn Rule>,
+    ) -> FloatTensor<Self>;
+
+    /// A [`Rule`] of three inputs.
+    fn lean_rule_3(
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        c: FloatTensor<Self>,
+        rule: Arc<dyn Rule>,
+    ) -> FloatTensor<Self>;
 }
 
 macro_rules! lean_ops_by_kernels {
@@ -129,6 +162,27 @@ macro_rules! lean_ops_by_kernels {
 
             fn lean_sum_of_squares(x: FloatTensor<Self>, factor: f32) -> FloatTensor<Self> {
                 <Self as Kernels>::sum_of_squares(x, factor)
+            }
+
+            fn lean_rule_1(x: FloatTensor<Self>, rule: Arc<dyn Rule>) -> FloatTensor<Self> {
+                rule::plain::<Self, 1>([x], rule.as_ref())
+            }
+
+            fn lean_rule_2(
+                a: FloatTensor<Self>,
+                b: FloatTensor<Self>,
+                rule: Arc<dyn Rule>,
+            ) -> FloatTensor<Self> {
+                rule::plain::<Self, 2>([a, b], rule.as_ref())
+            }
+
+            fn lean_rule_3(
+                a: FloatTensor<Self>,
+                b: FloatTensor<Self>,
+                c: FloatTensor<Self>,
+                rule: Arc<dyn Rule>,
+            ) -> FloatTensor<Self> {
+                rule::plain::<Self, 3>([a, b, c], rule.as_ref())
             }
         }
     };
@@ -187,6 +241,27 @@ where
     fn lean_sum_of_squares(x: FloatTensor<Self>, factor: f32) -> FloatTensor<Self> {
         let sum = B::sum_of_squares(x.into_primitive(), factor);
         <Self as burn::backend::AutodiffBackend>::from_inner(sum)
+    }
+
+    fn lean_rule_1(x: FloatTensor<Self>, rule: Arc<dyn Rule>) -> FloatTensor<Self> {
+        rule::differentiable::<B, C, 1>([x], rule)
+    }
+
+    fn lean_rule_2(
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        rule: Arc<dyn Rule>,
+    ) -> FloatTensor<Self> {
+        rule::differentiable::<B, C, 2>([a, b], rule)
+    }
+
+    fn lean_rule_3(
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        c: FloatTensor<Self>,
+        rule: Arc<dyn Rule>,
+    ) -> FloatTensor<Self> {
+        rule::differentiable::<B, C, 3>([a, b, c], rule)
     }
 }
 

@@ -1,0 +1,140 @@
+//! Layer norms that keep their input, and two numbers a row.
+
+use std::sync::Arc;
+
+use burn::backend::{Dispatch, DispatchTensor};
+use burn::tensor::{FloatDType, Tensor};
+
+use super::{LeanOps, Rule};
+
+/// `(x - mean) / sqrt(variance + epsilon) * gamma + beta` over the last dimension of `x` `[..., width]`.
+///
+/// Input and output are in `x`'s dtype; statistics, parameters and the arithmetic between are f32. Ba et
+/// al. 2016, <https://arxiv.org/abs/1607.06450>.
+pub fn layer_norm<const D: usize>(
+    x: Tensor<D>,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    epsilon: f64,
+) -> Tensor<D> {
+    let shape = x.dims();
+    let rule = Arc::new(Rows {
+        centred: true,
+        epsilon,
+    });
+    let output = Dispatch::lean_rule_3(
+        rows(x).into_dispatch(),
+        gamma.into_dispatch(),
+        beta.into_dispatch(),
+        rule,
+    );
+    Tensor::<2>::from_dispatch(output).reshape(shape)
+}
+
+/// `x / sqrt(mean(x²) + epsilon) * gamma` over the last dimension of `x` `[..., width]`, likewise. Zhang
+/// and Sennrich 2019, <https://arxiv.org/abs/1910.07467>.
+pub fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) -> Tensor<D> {
+    let shape = x.dims();
+    let rule = Arc::new(Rows {
+        centred: false,
+        epsilon,
+    });
+    let output = Dispatch::lean_rule_2(rows(x).into_dispatch(), gamma.into_dispatch(), rule);
+    Tensor::<2>::from_dispatch(output).reshape(shape)
+}
+
+pub(super) fn rows<const D: usize>(x: Tensor<D>) -> Tensor<2> {
+    let width = x.dims()[D - 1];
+    x.reshape([-1, width as i64])
+}
+
+#[derive(Debug)]
+struct Rows {
+    /// Take the mean off first.
+    centred: bool,
+    epsilon: f64,
+}
+
+impl Rows {
+    /// Rows of mean 0 and variance 1 from their mean and the inverse of their deviation, `[rows, 1]` each.
+    fn normed(&self, x: Tensor<2>, mean: Option<Tensor<2>>, inverse: Tensor<2>) -> Tensor<2> {
+        let x = x.cast(FloatDType::F32);
+        match mean {
+            Some(mean) => (x - mean) * inverse,
+            None => x * inverse,
+        }
+    }
+}
+
+impl Rule for Rows {
+    fn keeps(&self) -> &'static [bool] {
+        &[true, true, false]
+    }
+
+    fn forward(
+        &self,
+        inputs: Vec<DispatchTensor>,
+        _wanted: &[bool],
+    ) -> (DispatchTensor, Vec<DispatchTensor>) {
+        let mut inputs = inputs.into_iter();
+        let x = Tensor::<2>::from_dispatch(inputs.next().expect("x"));
+        let mut vector = || inputs.next().map(Tensor::<1>::from_dispatch);
+        let (gamma, beta) = (vector().expect("gamma"), vector());
+        let dtype = FloatDType::from(x.dtype());
+        let wide = x.cast(FloatDType::F32);
+        let mean = self.centred.then(|| wide.clone().mean_dim(1));
+        let centred = match &mean {
+            Some(mean) => wide - mean.clone(),
+            None => wide,
+        };
+        let variance = centred.clone().square().mean_dim(1);
+        let inverse = variance.add_scalar(self.epsilon).sqrt().recip();
+        let mut output = centred * inverse.clone() * gamma.unsqueeze();
+        if let Some(beta) = beta {
+            output = output + beta.unsqueeze();
+        }
+        let mut kept = vec![inverse.into_dispatch()];
+        kept.extend(mean.map(Tensor::into_dispatch));
+        (output.cast(dtype).into_dispatch(), kept)
+    }
+
+    fn backward(
+        &self,
+        inputs: Vec<Option<DispatchTensor>>,
+        kept: Vec<DispatchTensor>,
+        gradient: DispatchTensor,
+        wanted: &[bool],
+    ) -> Vec<Option<DispatchTensor>> {
+        let mut inputs = inputs.into_iter().flatten();
+        let x = Tensor::<2>::from_dispatch(inputs.next().expect("x"));
+        let gamma = Tensor::<1>::from_dispatch(inputs.next().expect("gamma"));
+        let mut kept = kept.into_iter().map(Tensor::<2>::from_dispatch);
+        let inverse = kept.next().expect("the inverse deviation");
+        let dtype = FloatDType::from(x.dtype());
+        let normed = self.normed(x, kept.next(), inverse.clone());
+        let gradient = Tensor::<2>::from_dispatch(gradient).cast(FloatDType::F32);
+        let beta_grad = (wanted.get(2) == Some(&true)).then(|| {
+            gradient
+                .clone()
+                .sum_dim(0)
+                .squeeze_dim::<1>(0)
+                .into_dispatch()
+        });
+        let gamma_grad = wanted[1].then(|| {
+            let sum = (gradient.clone() * normed.clone()).sum_dim(0);
+            sum.squeeze_dim::<1>(0).into_dispatch()
+        });
+        let x_grad = wanted[0].then(|| {
+            let gradient = gradient * gamma.unsqueeze();
+            let along = (gradient.clone() * normed.clone()).mean_dim(1);
+            let rest = match self.centred {
+                true => gradient.clone() - gradient.mean_dim(1),
+                false => gradient,
+            };
+            ((rest - normed * along) * inverse)
+                .cast(dtype)
+                .into_dispatch()
+        });
+        vec![x_grad, gamma_grad, beta_grad]
+    }
+}
