@@ -65,12 +65,19 @@ fn padding(rows: &[&[bool]], device: &Device) -> Tensor<2, Bool> {
     flat.reshape([rows.len(), rows[0].len()]).equal_elem(1)
 }
 
+/// Against the largest of all: the gradient for the query of a single key is nothing but rounding.
 fn assert_near(actual: &Attended, expected: &Attended, tolerance: f32, what: &str) {
+    let largest = expected
+        .iter()
+        .flatten()
+        .fold(0.0f32, |max, v| max.max(v.abs()));
     for (name, (actual, expected)) in ["y", "dq", "dk", "dv"]
         .iter()
         .zip(actual.iter().zip(expected))
     {
-        let error = relative_error(actual, expected);
+        let differences = actual.iter().zip(expected).map(|(a, e)| (a - e).abs());
+        let error = differences.fold(0.0, f32::max) / largest;
+        assert!(actual.iter().all(|v| v.is_finite()), "{what} {name}");
         assert!(error <= tolerance, "{what} {name}: {error}");
     }
 }
@@ -309,7 +316,7 @@ fn cross_entropy_is_exact() {
             };
             for chunk in chunks {
                 let loss = CrossEntropy {
-                    chunk: *chunk,
+                    chunk: Some(*chunk),
                     smoothing,
                     ..CrossEntropy::default()
                 };
@@ -334,7 +341,7 @@ fn ignored_targets_do_not_count() {
     let (hidden, weight): (Tensor<2>, _) = (random([6, 8], &device), random([9, 8], &device));
     let some = Tensor::<1, Int>::from_data([3, -100, 0, -100, 8, -100], &device);
     let loss = CrossEntropy {
-        chunk: 2,
+        chunk: Some(2),
         ..CrossEntropy::default()
     };
     let rows = Tensor::<1, Int>::from_data([0, 2, 4], &device);

@@ -8,18 +8,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use leanburn::models::{Depth, ResNet, ResNetConfig};
 use safetensors::SafeTensors;
 
-use crate::support::{alone, relative_error, values};
-
-/// The integer hash of `benches/peers/closed_form.py`, in [-1, 1).
-fn closed_form(name: &str, index: u64) -> f64 {
-    let phase = name.bytes().map(u64::from).sum::<u64>() % 97;
-    let mask = 0xFFFF_FFFF;
-    let mut hash = (index.wrapping_mul(2_654_435_761) + phase * 40_503 + 12_345) & mask;
-    hash ^= hash >> 15;
-    hash = hash.wrapping_mul(2_246_822_519) & mask;
-    hash ^= hash >> 13;
-    2.0 * (hash as f64 / 4_294_967_296.0) - 1.0
-}
+use crate::support::{alone, closed_form, relative_error, values};
 
 fn fill<const D: usize>(
     name: &str,

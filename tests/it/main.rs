@@ -16,4 +16,5 @@ mod ops;
 mod program;
 mod resume;
 mod scaling;
+mod transformer;
 mod weights;

@@ -46,3 +46,14 @@ pub fn relative_error(actual: &[f32], expected: &[f32]) -> f32 {
     assert!(actual.iter().all(|v| v.is_finite()), "not finite");
     worst / largest.max(f32::MIN_POSITIVE)
 }
+
+/// The integer hash of `benches/peers/closed_form.py`, in [-1, 1).
+pub fn closed_form(name: &str, index: u64) -> f64 {
+    let phase = name.bytes().map(u64::from).sum::<u64>() % 97;
+    let mask = 0xFFFF_FFFF;
+    let mut hash = (index.wrapping_mul(2_654_435_761) + phase * 40_503 + 12_345) & mask;
+    hash ^= hash >> 15;
+    hash = hash.wrapping_mul(2_246_822_519) & mask;
+    hash ^= hash >> 13;
+    2.0 * (hash as f64 / 4_294_967_296.0) - 1.0
+}

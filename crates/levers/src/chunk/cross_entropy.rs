@@ -15,8 +15,8 @@ use crate::ops::{LeanOps, Rule};
 /// Cross-entropy of `hidden weightᵀ` against target classes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CrossEntropy {
-    /// Tokens whose logits exist at once; 0 takes all.
-    pub chunk: usize,
+    /// Tokens whose logits exist at once; 0 takes all, `None` as many as make 8 MiB of logits.
+    pub chunk: Option<usize>,
     /// Targets of this value do not count.
     pub ignore: i64,
     /// Weight of the uniform distribution in the target, as in PyTorch: 0 to below 1.
@@ -26,7 +26,7 @@ pub struct CrossEntropy {
 impl Default for CrossEntropy {
     fn default() -> Self {
         Self {
-            chunk: 128,
+            chunk: None,
             ignore: -100,
             smoothing: 0.0,
         }
@@ -34,6 +34,11 @@ impl Default for CrossEntropy {
 }
 
 impl CrossEntropy {
+    fn chunk_of(&self, vocabulary: usize) -> usize {
+        const LOGITS: usize = 1 << 21;
+        self.chunk.unwrap_or((LOGITS / vocabulary.max(1)).max(16))
+    }
+
     /// The sum over counted tokens, `[1]` in f32.
     ///
     /// `hidden` is `[tokens, width]`, `weight` `[vocabulary, width]` (a tied embedding as it is stored),
@@ -150,7 +155,7 @@ impl Rule for Head {
         let mut hidden_grad = wants_hidden.then(|| zeros(tokens, hidden.dtype()));
         let mut weight_grad = wants_weight.then(|| zeros(vocabulary, DType::F32));
         let mut loss = Tensor::<1>::zeros([1], (&device, DType::F32));
-        for rows in ranges(tokens, self.loss.chunk) {
+        for rows in ranges(tokens, self.loss.chunk_of(vocabulary)) {
             let inputs = hidden.clone().slice([rows.clone(), 0..width]);
             let logits = inputs.clone().matmul(weight.clone().transpose());
             let logits = logits.cast(FloatDType::F32);
@@ -182,16 +187,27 @@ impl Rule for Head {
     ) -> Vec<Option<DispatchTensor>> {
         let gradient = Tensor::<1>::from_dispatch(gradient);
         let mut kept = kept.into_iter();
-        let mut scaled = |wanted: &bool| {
-            let tensor = Tensor::<2>::from_dispatch(wanted.then(|| kept.next()).flatten()?);
-            let dtype = FloatDType::from(tensor.dtype());
-            Some((tensor * gradient.clone().cast(dtype).unsqueeze()).into_dispatch())
+        let mut next = |wanted: &bool| {
+            let made = wanted.then(|| kept.next()).flatten()?;
+            Some(scaled(Tensor::from_dispatch(made), &gradient).into_dispatch())
         };
-        wanted.iter().map(&mut scaled).collect()
+        wanted.iter().map(&mut next).collect()
     }
 }
 
-/// Rows of the sum that one product adds to at a time: the product is a temporary of this size.
+/// `x * factor` in the memory of `x`.
+fn scaled(mut x: Tensor<2>, factor: &Tensor<1>) -> Tensor<2> {
+    let [rows, width] = x.dims();
+    let factor = factor.clone().cast(FloatDType::from(x.dtype()));
+    for rows in ranges(rows, ROWS) {
+        let at = [rows, 0..width];
+        let part = x.clone().slice(at.clone()) * factor.clone().unsqueeze();
+        x = x.slice_assign(at, part);
+    }
+    x
+}
+
+/// Rows that are written at a time: what is computed for them is a temporary of this size.
 const ROWS: usize = 8192;
 
 /// `sum + gradientᵀ inputs`, `[vocabulary, width]` in f32.

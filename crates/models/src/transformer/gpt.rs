@@ -82,9 +82,12 @@ impl Gpt {
         self
     }
 
-    /// Queries and keys of an attention chunk, and tokens of a loss chunk; 0 takes all at once.
-    pub fn with_chunks(mut self, attention: usize, loss: usize) -> Self {
-        self.settings.attention = self.settings.attention.with_chunk(attention);
+    /// Queries and keys of an attention chunk, and tokens of a loss chunk; 0 takes all at once, `None` a size
+    /// that suits.
+    pub fn with_chunks(mut self, attention: Option<usize>, loss: Option<usize>) -> Self {
+        if let Some(size) = attention {
+            self.settings.attention = self.settings.attention.with_chunk(size);
+        }
         self.settings.loss.chunk = loss;
         self
     }

@@ -157,9 +157,9 @@ pub(super) const BERT: Names = Names {
         ),
         (".attention.output.LayerNorm.bias", ".attention_norm.beta"),
         (".intermediate.dense.", ".intermediate."),
-        (".output.dense.", ".output."),
         (".output.LayerNorm.weight", ".output_norm.gamma"),
         (".output.LayerNorm.bias", ".output_norm.beta"),
+        (".output.dense.", ".output."),
         ("^pooler.dense.", "^pooler."),
         ("^cls.predictions.transform.dense.", "^transform.dense."),
         (

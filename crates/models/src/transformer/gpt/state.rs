@@ -84,7 +84,9 @@ impl State {
             layers.push([keys, values].map(|tensor| {
                 let [batch, heads, len, width] = tensor.dims();
                 let start = len.saturating_sub(self.limit);
-                tensor.slice([0..batch, 0..heads, start..len, 0..width])
+                tensor
+                    .slice([0..batch, 0..heads, start..len, 0..width])
+                    .detach()
             }));
         }
         self.hidden = hidden.map(|hidden| {
