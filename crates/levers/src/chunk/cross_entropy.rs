@@ -150,7 +150,8 @@ impl Rule for Head {
         let device = hidden.device();
         let half = FloatDType::from(hidden.dtype());
         let weight = stored.clone().cast(half);
-        let zeros = |rows, dtype| Tensor::<2>::zeros([rows, width], (&device, dtype));
+        // Flex holds `zeros` twice for a moment, `full` once.
+        let zeros = |rows, dtype| Tensor::<2>::full([rows, width], 0.0, (&device, dtype));
         let [wants_hidden, wants_weight] = [wanted[0], wanted[1]];
         let mut hidden_grad = wants_hidden.then(|| zeros(tokens, hidden.dtype()));
         let mut weight_grad = wants_weight.then(|| zeros(vocabulary, DType::F32));
