@@ -16,5 +16,6 @@ mod ops;
 mod program;
 mod resume;
 mod scaling;
+mod tiled;
 mod transformer;
 mod weights;

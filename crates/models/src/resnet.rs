@@ -4,6 +4,7 @@
 //! (<https://arxiv.org/abs/1512.03385>); layout and names of `torchvision.models.resnet`.
 
 mod block;
+mod tiled;
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,6 +19,8 @@ use leanburn_levers::{CheckpointPolicy, Offload, Output, Policy};
 use serde::{Deserialize, Serialize};
 
 use block::{Block, BlockConfig, Piece, Stem as StemPiece, StemTail};
+
+pub use tiled::{Tile, TileError};
 
 /// How many layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -240,11 +243,8 @@ impl ResNet {
 
     /// Pooled features `[batch, channels]` in f32.
     pub fn features(&self, images: Tensor<4>) -> Tensor<2> {
-        let x = self.chain.run(&self.pieces(), images);
-        x.cast(FloatDType::F32)
-            .mean_dim(3)
-            .mean_dim(2)
-            .flatten(1, 3)
+        let map = self.feature_map(images);
+        map.mean_dim(3).mean_dim(2).flatten(1, 3)
     }
 
     /// Stem and blocks, as handles on the same parameters.
@@ -266,6 +266,14 @@ impl ResNet {
             Piece::Block(block)
         });
         std::iter::once(stem).chain(blocks).collect()
+    }
+
+    /// The first layers that the network was built with.
+    fn stem(&self) -> Stem {
+        match self.maxpool {
+            Some(_) => Stem::Imagenet,
+            None => Stem::Small,
+        }
     }
 
     /// All residual blocks, first to last.

@@ -98,6 +98,11 @@ pub struct Block {
 }
 
 impl Block {
+    /// Those on the way that is not the shortcut, first to last.
+    pub(super) fn convolutions(&self) -> impl Iterator<Item = &Conv2d> {
+        [&self.conv1, &self.conv2].into_iter().chain(&self.conv3)
+    }
+
     /// `[batch, channels, height, width]` in the dtype of `x`.
     pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
         let norm_act =
