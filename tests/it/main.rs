@@ -14,4 +14,5 @@ mod ops;
 mod program;
 mod resume;
 mod scaling;
+mod task;
 mod weights;
