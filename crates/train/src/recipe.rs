@@ -160,7 +160,7 @@ pub fn within(ok: bool, key: &str, range: &str) -> Result<(), TrainError> {
 fn one_line(text: &str, error: &toml::de::Error) -> String {
     let line = error
         .span()
-        .map(|span| text[..span.start].lines().count().max(1));
+        .map(|span| text[..span.start].matches('\n').count() + 1);
     let message = error.message().replace('\n', " ");
     match line {
         Some(line) => format!("line {line}: {message}"),
