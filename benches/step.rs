@@ -18,10 +18,10 @@ use burn::optim::{GradientsParams, ModuleOptimizer, SgdConfig};
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use clap::{Parser, Subcommand, ValueEnum};
 use leanburn::data::Batch;
-use leanburn::levers::{LossScale, LossScaler, Policy, Precision};
-use leanburn::memory::{Bytes, CountingAllocator, Meter, heap};
+use leanburn::levers::{Policy, Precision};
+use leanburn::memory::{Bytes, CountingAllocator, heap};
 use leanburn::models::{Depth, ResNet, ResNetConfig};
-use leanburn::train::{OptimizerKind, Schedule, Settings, Trainer};
+use leanburn::train::{Settings, Trainer};
 use serde_json::{Value, json};
 
 #[global_allocator]
@@ -75,7 +75,7 @@ fn main() -> Result<()> {
     match args.what {
         What::Process { mode } => println!("{}", process(&args, mode)),
         What::Compare => compare(&args)?,
-        What::Loop => alternate(&args),
+        What::Loop => alternate(&args)?,
     }
     Ok(())
 }
@@ -214,36 +214,14 @@ fn compare(args: &Args) -> Result<()> {
 }
 
 /// Both loops over equal models, step by step in turn, so that the machine's moods hit both.
-fn alternate(args: &Args) {
+fn alternate(args: &Args) -> Result<()> {
     let device = Device::flex().autodiff();
     let batch = batch(args, &device);
     let config = ResNetConfig::new(Depth::R50, 1000);
     let mut optimizer = sgd();
     let mut hand = Some(config.init(&device));
-    let settings = Settings {
-        batch: args.batch,
-        clip_norm: None,
-        optimizer: OptimizerKind::Sgd,
-        weight_decay: 0.0,
-        seed: 0,
-    };
-    let schedule = Schedule {
-        warmup: 0.0,
-        ..Schedule::default()
-    };
-    let schedule = schedule
-        .start(0.01, 1000, 0)
-        .expect("a constant rate is valid");
-    let scaler = LossScaler::new(LossScale::None).expect("no scale is valid");
-    let meter = Meter::new(&device);
-    let mut ours = Trainer::new(
-        config.init(&device),
-        settings,
-        schedule,
-        scaler,
-        meter,
-        Bytes(0),
-    );
+    let settings = Settings::plain(args.batch);
+    let mut ours = Trainer::bare(settings, &device, || config.init(&device))?;
 
     let (mut ratios, mut peaks) = (Vec::new(), (0, 0));
     for step in 0..=args.steps {
@@ -262,7 +240,7 @@ fn alternate(args: &Args) {
         let before = heap::current();
         let start = Instant::now();
         ours.micro_step(batch.clone());
-        ours.update().expect("finite");
+        ours.update()?;
         let our_time = start.elapsed().as_secs_f64();
         if step > 0 {
             ratios.push(our_time / hand_time);
@@ -281,4 +259,5 @@ fn alternate(args: &Args) {
         Bytes(hand),
         ours as f64 / hand as f64
     );
+    Ok(())
 }

@@ -9,10 +9,10 @@ use anyhow::{Context, Result, ensure};
 use burn::tensor::Device;
 use clap::Parser;
 use leanburn::data::{Batch, HostBatch};
-use leanburn::levers::{CheckpointPolicy, LossScale, LossScaler, Offload, Policy};
-use leanburn::memory::{Bytes, CountingAllocator, Measurement, Meter, Row};
+use leanburn::levers::{CheckpointPolicy, Offload, Policy};
+use leanburn::memory::{Bytes, CountingAllocator, Measurement, Row};
 use leanburn::models::{Depth, ResNet, ResNetConfig};
-use leanburn::train::{Backend, OptimizerKind, Schedule, Settings, Trainable, Trainer, choose};
+use leanburn::train::{Backend, Settings, Trainable, Trainer, choose};
 use plotters::prelude::*;
 use serde_json::{Value, json};
 
@@ -124,18 +124,7 @@ fn step_memory(
     batch: &Batch,
     device: &Device,
 ) -> Result<Measurement> {
-    let meter = Meter::new(device);
-    let origin = meter.current().unwrap_or(Bytes(0));
-    let settings = Settings {
-        batch: batch.len(),
-        clip_norm: None,
-        optimizer: OptimizerKind::Sgd,
-        weight_decay: 0.0,
-        seed: 0,
-    };
-    let schedule = Schedule::default().start(0.01, 1000, 0)?;
-    let scaler = LossScaler::new(LossScale::None)?;
-    let mut trainer = Trainer::new(model(), settings, schedule, scaler, meter, origin);
+    let mut trainer = Trainer::bare(Settings::plain(batch.len()), device, model)?;
     for _ in 0..2 {
         trainer.micro_step(batch.clone());
         trainer.update()?;

@@ -12,11 +12,12 @@ use burn::train::metric::{AccuracyMetric, LearningRateMetric, LossMetric};
 use burn::train::{Learner, SupervisedTraining};
 use clap::Parser;
 use leanburn::data::{BurnDataset, Digits, SampleBatcher, Split};
-use leanburn::levers::LossScaler;
+use leanburn::levers::{LossScaler, Policy};
 use leanburn::memory::{CountingAllocator, Meter};
 use leanburn::models::{Depth, ResNetConfig, Stem};
-use leanburn::train::learner::LearnerResNet;
-use leanburn::train::{Backend, OptimizerKind, Recipe, Schedule, TrainError, choose, exit_code};
+use leanburn::train::images::LearnerResNet;
+use leanburn::train::recipe::LossScaleRecipe;
+use leanburn::train::{Backend, OptimizerKind, Schedule, TrainError, choose, exit_code};
 
 #[global_allocator]
 static ALLOC: CountingAllocator = CountingAllocator::system();
@@ -50,10 +51,8 @@ fn run(args: &Args) -> Result<(), TrainError> {
     let chosen = choose(args.backend)?;
     let device = chosen.device.clone().autodiff();
     let meter = Meter::new(&chosen.device);
-    let mut recipe = Recipe::default();
-    recipe.precision.policy.clone_from(&args.precision);
-    let policy = recipe.policy(&device)?;
-    let rule = recipe.precision.loss_scale.resolve(policy)?;
+    let policy = Policy::resolve(&args.precision, &device)?;
+    let rule = LossScaleRecipe::default().resolve(policy)?;
 
     let digits = |split| -> Result<_, TrainError> {
         let source = BurnDataset(Arc::new(Digits::load(split, 16)?));

@@ -8,7 +8,7 @@ use clap::Parser;
 use leanburn::memory::{CountingAllocator, render};
 use leanburn::models::ResNet;
 use leanburn::train::{
-    Job, Progress, Report, RunArgs, Start, TrainError, exit_code, fit, interrupt, saved,
+    ImageArgs, Images, Job, Report, RunArgs, Start, TrainError, exit_code, fit, interrupt, saved,
 };
 
 // Counts the heap, which is where the CPU backend keeps its tensors.
@@ -26,6 +26,8 @@ static ALLOC: CountingAllocator = CountingAllocator::system();
 struct Args {
     #[command(flatten)]
     run: RunArgs,
+    #[command(flatten)]
+    images: ImageArgs,
     /// After the run, take two updates in f32 and print their memory beside.
     #[arg(long)]
     compare_fp32: bool,
@@ -39,19 +41,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<Report, TrainError> {
-    // A resumed run goes on with its own recipe.
-    let resumed = match &args.run.resume {
-        Some(path) => {
-            let note = |error: &TrainError| eprintln!("skipping {error}");
-            Some(saved::open(path, args.run.resume_previous, note)?)
-        }
-        None => None,
-    };
-    let recipe = match &resumed {
-        Some(saved) => args.run.recipe_over(saved.state.recipe.clone())?,
-        None => args.run.recipe()?,
-    };
+fn run(args: &Args) -> Result<Report<Images>, TrainError> {
+    let (recipe, resumed) = args.run.start(&args.images)?;
     let job = Job::open(recipe)?;
     interrupt::install();
     let report = train(args, &job, resumed)?;
@@ -69,7 +60,11 @@ fn run(args: &Args) -> Result<Report, TrainError> {
     Ok(report)
 }
 
-fn train(args: &Args, job: &Job, resumed: Option<saved::Saved>) -> Result<Report, TrainError> {
+fn train(
+    args: &Args,
+    job: &Job<Images>,
+    resumed: Option<saved::Saved<Images>>,
+) -> Result<Report<Images>, TrainError> {
     let output = args.run.output();
     let mut trainer = job.trainer(build)?;
     eprintln!("{}", job.describe(&trainer));
@@ -81,7 +76,7 @@ fn train(args: &Args, job: &Job, resumed: Option<saved::Saved>) -> Result<Report
         }
         None => Start::default(),
     };
-    let mut progress = Progress::new(job.updates, trainer.tried());
+    let mut progress = job.progress(&trainer);
     let outcome = fit(&mut trainer, job, &output, start, &mut progress)?;
     progress.finish();
 
@@ -93,7 +88,7 @@ fn train(args: &Args, job: &Job, resumed: Option<saved::Saved>) -> Result<Report
 }
 
 /// The network of the recipe: f32 master weights, half-precision compute, blocks recomputed or not.
-fn build(job: &Job) -> Result<ResNet, TrainError> {
+fn build(job: &Job<Images>) -> Result<ResNet, TrainError> {
     let recipe = &job.recipe;
     let mut model = recipe.resnet(job.loaders.classes()).init(&job.device());
     if let Some(path) = &recipe.model.weights {

@@ -1,10 +1,11 @@
 //! k micro-batches are one batch, however the samples fall into them.
 
 use burn::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
-use burn::module::Module;
+use burn::module::{Module, Param};
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, activation::gelu};
-use leanburn::levers::{LossScale, LossScaler};
+use leanburn::levers::scaling::Dynamic;
+use leanburn::levers::{LossScale, LossScaler, Verdict};
 use leanburn::memory::{Bytes, Meter};
 use leanburn::train::{OptimizerKind, Schedule, Score, Settings, Trainable, Trainer};
 use proptest::prelude::*;
@@ -159,4 +160,117 @@ fn learning_rate_moves_once_per_update() {
         assert_eq!(trainer.waiting(), 0);
     }
     assert_eq!(trainer.applied(), 3);
+}
+
+/// Losses of tokens of which the first few count, as in text: their mean is 0 / 0 where none does.
+#[derive(Module, Debug)]
+pub struct Masked {
+    weight: Param<Tensor<1>>,
+}
+
+impl Masked {
+    pub fn new(device: &Device) -> Self {
+        Self {
+            weight: Param::from_tensor(Tensor::from_floats([1.0], device)),
+        }
+    }
+}
+
+impl Trainable for Masked {
+    type Batch = ([f32; 4], usize);
+
+    fn samples((_, counted): &Self::Batch) -> usize {
+        *counted
+    }
+
+    fn input_bytes(_batch: &Self::Batch) -> Bytes {
+        Bytes(0)
+    }
+
+    fn loss(&self, (losses, counted): Self::Batch) -> Tensor<1> {
+        let mut mask = [0.0; 4];
+        mask[..counted].fill(1.0);
+        let weight = self.weight.val();
+        let device = weight.device();
+        let losses = Tensor::<1>::from_floats(losses, &device);
+        let mask = Tensor::<1>::from_floats(mask, &device);
+        let count = mask.clone().sum();
+        (losses * mask * weight).sum() / count
+    }
+
+    fn score(&self, batch: Self::Batch) -> Score {
+        let samples = batch.1;
+        let loss: f64 = match samples {
+            0 => 0.0,
+            _ => self.loss(batch).into_scalar(),
+        };
+        Score {
+            samples,
+            loss_sum: loss * samples as f64,
+            correct: 0,
+        }
+    }
+}
+
+fn masked(optimizer: OptimizerKind) -> Trainer<Masked> {
+    let device = Device::flex().autodiff();
+    let settings = Settings {
+        optimizer,
+        ..Settings::plain(4)
+    };
+    let scaler = LossScaler::new(LossScale::Dynamic(Dynamic::default())).unwrap();
+    let meter = Meter::new(&device);
+    Trainer::new(
+        Masked::new(&device),
+        settings,
+        constant(0.1),
+        scaler,
+        meter,
+        Bytes(0),
+    )
+}
+
+/// Trap B12: the mean over the tokens of the window, 4 / 4, and not that of the two means, 2.
+#[test]
+fn tokens_weigh_by_how_many_count() {
+    let _alone = alone();
+    let mut trainer = masked(OptimizerKind::Sgd);
+    trainer.micro_step(([4.0, 9.0, 9.0, 9.0], 1));
+    trainer.micro_step(([0.0, 0.0, 0.0, 9.0], 3));
+    let update = trainer.update().unwrap();
+    assert!((update.loss - 1.0).abs() < 1e-6, "{}", update.loss);
+    assert!((update.norm - 1.0).abs() < 1e-6, "{}", update.norm);
+    let weight = values(trainer.model().weight.val())[0];
+    assert!((weight - 0.9).abs() < 1e-6, "{weight}");
+}
+
+/// Trap B12: a window in which nothing counts is no update, no NaN and no news for the loss scale.
+#[test]
+fn a_window_in_which_nothing_counts_changes_nothing() {
+    let _alone = alone();
+    for optimizer in [OptimizerKind::Sgd, OptimizerKind::AdamW] {
+        let mut trainer = masked(optimizer);
+        let scaler = trainer.scaler().clone();
+        for _ in 0..30 {
+            trainer.micro_step(([1.0; 4], 0));
+            trainer.micro_step(([1.0; 4], 0));
+            assert_eq!(trainer.waiting(), 2);
+            let update = trainer.update().unwrap();
+            assert_eq!((update.verdict, update.loss, update.lr), (None, 0.0, 0.0));
+            assert_eq!(trainer.waiting(), 0);
+        }
+        assert_eq!(*trainer.scaler(), scaler);
+        assert_eq!((trainer.applied(), trainer.skipped()), (0, 30));
+        assert_eq!(values(trainer.model().weight.val()), [1.0]);
+
+        // Beside micro-batches that count it is as if it were not there.
+        trainer.micro_step(([7.0; 4], 0));
+        trainer.micro_step(([2.0; 4], 2));
+        trainer.micro_step(([7.0; 4], 0));
+        let update = trainer.update().unwrap();
+        assert_eq!(update.verdict, Some(Verdict::Apply));
+        assert!((update.loss - 2.0).abs() < 1e-6, "{}", update.loss);
+        let weight = values(trainer.model().weight.val())[0];
+        assert!(weight.is_finite() && weight < 1.0, "{weight}");
+    }
 }

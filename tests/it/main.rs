@@ -16,6 +16,7 @@ mod ops;
 mod program;
 mod resume;
 mod scaling;
+mod task;
 mod tiled;
 mod transformer;
 mod weights;

@@ -6,12 +6,10 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::nn::{BatchNorm, BatchNormConfig, PaddingConfig2d};
 use burn::tensor::{Device, Int, Tensor, activation::relu};
 use leanburn::data::{Batch, HostBatch};
-use leanburn::levers::{
-    Activation, LossScale, LossScaler, Output, Policy, Precision, conv2d, norm_act,
-};
-use leanburn::memory::{Bytes, Measurement, Meter, Phase, Row, census, heap};
+use leanburn::levers::{Activation, Output, Policy, Precision, conv2d, norm_act};
+use leanburn::memory::{Bytes, Measurement, Phase, Row, census, heap};
 use leanburn::models::{Depth, ResNet, ResNetConfig, Stem};
-use leanburn::train::{OptimizerKind, Schedule, Settings, Trainer};
+use leanburn::train::{OptimizerKind, Settings, Trainer};
 
 use crate::support::{alone, random};
 
@@ -117,28 +115,16 @@ fn nothing_is_kept_twice() {
 
 fn settings(batch: usize) -> Settings {
     Settings {
-        batch,
         clip_norm: Some(1.0),
-        optimizer: OptimizerKind::Sgd,
         weight_decay: 1e-4,
-        seed: 0,
+        ..Settings::plain(batch)
     }
 }
 
 fn trainer(config: &ResNetConfig, policy: Policy, batch: usize) -> Trainer<ResNet> {
     let device = Device::flex().autodiff();
-    let meter = Meter::new(&device);
-    let origin = meter.current().unwrap();
-    let model = config.init(&device).with_policy(policy);
-    let schedule = Schedule::default().start(0.01, 1000, 0).unwrap();
-    Trainer::new(
-        model,
-        settings(batch),
-        schedule,
-        LossScaler::new(LossScale::None).unwrap(),
-        meter,
-        origin,
-    )
+    let model = || config.init(&device).with_policy(policy);
+    Trainer::bare(settings(batch), &device, model).unwrap()
 }
 
 pub fn batch(size: usize, image_size: usize) -> Batch {
@@ -229,22 +215,13 @@ fn optimizer_state_is_as_its_formula_says() {
         let config = ResNetConfig::new(Depth::R18, 5)
             .with_width(16)
             .with_stem(Stem::Small);
-        let schedule = Schedule::default().start(0.01, 1000, 0).unwrap();
-        let scaler = LossScaler::new(LossScale::None).unwrap();
         let settings = Settings {
             optimizer: kind,
             ..settings(4)
         };
         let model = config.init(&device);
         let parameters = leanburn::memory::census(&model).parameters.bytes;
-        let mut trainer = Trainer::new(
-            model,
-            settings,
-            schedule,
-            scaler,
-            Meter::new(&device),
-            Bytes(0),
-        );
+        let mut trainer = Trainer::bare(settings, &device, || model).unwrap();
         let before = heap::current();
         trainer.micro_step(batch(4, 16));
         trainer.update().unwrap();

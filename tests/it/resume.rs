@@ -6,12 +6,12 @@ use std::path::Path;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 use leanburn::models::{Depth, ResNet, Stem};
-use leanburn::train::{Backend, Job, OptimizerKind, Progress, Recipe, Start, Trainer, fit, saved};
+use leanburn::train::{Backend, Images, Job, OptimizerKind, Recipe, Start, Trainer, fit, saved};
 
 use crate::support::{alone, values};
 
-fn recipe(optimizer: OptimizerKind) -> Recipe {
-    let mut recipe = Recipe {
+fn recipe(optimizer: OptimizerKind) -> Recipe<Images> {
+    let mut recipe = Recipe::<Images> {
         backend: Backend::Flex,
         ..Recipe::default()
     };
@@ -31,16 +31,16 @@ fn recipe(optimizer: OptimizerKind) -> Recipe {
     recipe
 }
 
-fn new_trainer(job: &Job) -> Trainer<ResNet> {
-    let build = |job: &Job| {
+fn new_trainer(job: &Job<Images>) -> Trainer<ResNet> {
+    let build = |job: &Job<Images>| {
         let model = job.recipe.resnet(10).init(&job.device());
         Ok(model.with_policy(job.policy))
     };
     job.trainer(build).unwrap()
 }
 
-fn go(trainer: &mut Trainer<ResNet>, job: &Job, output: &Path, start: Start) {
-    let mut progress = Progress::new(0, 0);
+fn go(trainer: &mut Trainer<ResNet>, job: &Job<Images>, output: &Path, start: Start) {
+    let mut progress = job.progress(trainer);
     fit(trainer, job, output, start, &mut progress).unwrap();
 }
 
@@ -125,7 +125,7 @@ fn broken_files_are_named_and_the_previous_one_is_used_when_asked() {
         (&flipped, "damaged"),
     ] {
         fs::write(newest, broken).unwrap();
-        let error = saved::open(folder.path(), false, |_| ())
+        let error = saved::open::<Images>(folder.path(), false, |_| ())
             .err()
             .unwrap()
             .to_string();
@@ -135,14 +135,15 @@ fn broken_files_are_named_and_the_previous_one_is_used_when_asked() {
         );
         let mut heard = Vec::new();
         let saved =
-            saved::open(folder.path(), true, |error| heard.push(error.to_string())).unwrap();
+            saved::open::<Images>(folder.path(), true, |error| heard.push(error.to_string()))
+                .unwrap();
         assert_eq!(
             (saved.path.as_path(), saved.state.tried),
             (older.as_path(), 4)
         );
         assert!(heard.len() == 1 && heard[0].contains(word), "{heard:?}");
     }
-    assert!(saved::open(&folder.path().join("nowhere"), true, |_| ()).is_err());
+    assert!(saved::open::<Images>(&folder.path().join("nowhere"), true, |_| ()).is_err());
 
     // A save that fails leaves the old file alone: the new one is written beside it first.
     fs::write(newest, &whole).unwrap();
@@ -150,4 +151,30 @@ fn broken_files_are_named_and_the_previous_one_is_used_when_asked() {
         .unwrap()
         .count();
     assert_eq!(leftovers, 2, "no temporary files stay behind");
+}
+
+/// A run that does not fit is an error, and the trainer goes on with the model it had.
+#[test]
+fn a_run_of_another_shape_leaves_the_trainer_as_it_was() {
+    let _alone = alone();
+    let mut recipe = recipe(OptimizerKind::Sgd);
+    recipe.train.steps = Some(1);
+    let job = Job::open(recipe.clone()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    go(
+        &mut new_trainer(&job),
+        &job,
+        folder.path(),
+        Start::default(),
+    );
+    let saved = saved::open(folder.path(), false, |_| ()).unwrap();
+
+    recipe.model.width = 3;
+    let wider = Job::open(recipe).unwrap();
+    let mut trainer = new_trainer(&wider);
+    let before = everything(trainer.model());
+    let error = wider.resume(&mut trainer, saved).err().unwrap();
+    assert!(error.to_string().contains("update-00000001.run"), "{error}");
+    assert_eq!(everything(trainer.model()), before);
+    assert_eq!((trainer.applied(), trainer.tried()), (0, 0));
 }

@@ -103,21 +103,17 @@ fn overflow_skips_the_update_and_nothing_else() {
         let update = trainer.update().unwrap();
         assert_eq!(
             (update.verdict, update.lr, update.loss),
-            (Verdict::SkipOverflow, 0.0, 4.0)
+            (Some(Verdict::SkipOverflow), 0.0, 4.0)
         );
         assert_eq!(weight(&trainer), 1.0);
     }
     trainer.micro_step(4.0);
     let update = trainer.update().unwrap();
     let first = warm_up().step().base();
-    assert_eq!((update.verdict, update.lr), (Verdict::Apply, first));
+    assert_eq!((update.verdict, update.lr), (Some(Verdict::Apply), first));
     assert!((weight(&trainer) - (1.0 - 4.0 * first as f32)).abs() < 1e-6);
     assert_eq!(
-        (
-            trainer.applied(),
-            trainer.tried(),
-            trainer.scaler().skipped()
-        ),
+        (trainer.applied(), trainer.tried(), trainer.skipped()),
         (1, 4, 3)
     );
 }
@@ -134,7 +130,7 @@ fn a_nan_loss_stops_with_the_reason() {
     );
     for _ in 1..MAX_CONSECUTIVE_SKIPS {
         trainer.micro_step(f32::NAN);
-        assert_eq!(trainer.update().unwrap().verdict, Verdict::SkipLoss);
+        assert_eq!(trainer.update().unwrap().verdict, Some(Verdict::SkipLoss));
     }
     trainer.micro_step(f32::NAN);
     let error = trainer.update().unwrap_err();

@@ -1,13 +1,19 @@
-//! Command-line flags of a training run; each overrides its key of the recipe.
+//! Command-line flags that every run has; each overrides its key of the recipe.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use leanburn_levers::{CheckpointPolicy, Offload};
-use leanburn_models::{Depth, Stem};
 
 use crate::recipe::LossScaleRecipe;
-use crate::{Backend, OptimizerKind, Recipe, TrainError};
+use crate::saved::{self, Saved};
+use crate::{Backend, OptimizerKind, Recipe, Task, TrainError};
+
+/// Flags of one task, over the recipe's `[model]` and `[data]`; a program flattens them beside [`RunArgs`].
+pub trait Flags<T: Task> {
+    /// Overrides the keys that were given.
+    fn apply(&self, recipe: &mut Recipe<T>);
+}
 
 /// Flags over a recipe.
 #[derive(Args, Clone, Debug, Default)]
@@ -15,13 +21,10 @@ pub struct RunArgs {
     /// Recipe to start from (TOML); the flags below override its keys.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Images of one micro-batch.
+    /// Samples (images or sequences) of one micro-batch.
     #[arg(long, value_name = "N")]
     pub batch: Option<usize>,
-    /// Height and width of the images, in pixels (8 to 4096).
-    #[arg(long, value_name = "PIXELS")]
-    pub image_size: Option<usize>,
-    /// Passes over the training images.
+    /// Passes over the training data.
     #[arg(long, value_name = "N")]
     pub epochs: Option<usize>,
     /// Stop after this many updates.
@@ -42,11 +45,11 @@ pub struct RunArgs {
     /// Where the inputs of recomputed blocks wait for the backward: none (on the device) or host.
     #[arg(long, value_name = "PLACE")]
     pub offload: Option<Offload>,
-    /// Micro-batches of one update: the gradient of N x batch images in the memory of one batch.
+    /// Micro-batches of one update: the gradient of N x batch samples in the memory of one batch.
     /// BatchNorm still sees single micro-batches.
     #[arg(long, value_name = "N")]
     pub accumulate: Option<usize>,
-    /// Images of one update, a multiple of the batch; sets --accumulate.
+    /// Samples of one update, a multiple of the batch; sets --accumulate.
     #[arg(long, value_name = "N", conflicts_with = "accumulate")]
     pub global_batch: Option<usize>,
     /// Largest learning rate (above 0, at most 1).
@@ -55,28 +58,6 @@ pub struct RunArgs {
     /// sgd (momentum 0.9), adamw or lion.
     #[arg(long, value_name = "NAME")]
     pub optimizer: Option<OptimizerKind>,
-    /// ResNet depth: 18, 34, 50, 101 or 152.
-    #[arg(long, value_name = "LAYERS")]
-    pub depth: Option<Depth>,
-    /// First layers: imagenet (7x7 stride 2, max-pool) or small (3x3 stride 1, for images of 32 pixels
-    /// and less); by default small up to 16 pixels.
-    #[arg(long, value_name = "STEM", value_parser = parse_stem)]
-    pub stem: Option<Stem>,
-    /// digits, synthetic, or a folder with train/CLASS/*.jpg and val/CLASS/*.jpg (jpeg, png, bmp, webp).
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<String>,
-    /// Stop at the first unreadable image instead of skipping it.
-    #[arg(long)]
-    pub strict_data: bool,
-    /// Threads that decode images.
-    #[arg(long, value_name = "N")]
-    pub workers: Option<usize>,
-    /// torchvision state dict to start from (.safetensors or .pth).
-    #[arg(long, value_name = "FILE")]
-    pub weights: Option<PathBuf>,
-    /// Leave the classifier of --weights out and train a new one (another number of classes).
-    #[arg(long)]
-    pub new_head: bool,
     /// auto, flex (CPU), wgpu, vulkan or cuda.
     #[arg(long, value_name = "NAME")]
     pub backend: Option<Backend>,
@@ -99,14 +80,6 @@ pub struct RunArgs {
     pub json: bool,
 }
 
-fn parse_stem(text: &str) -> Result<Stem, String> {
-    match text {
-        "imagenet" => Ok(Stem::Imagenet),
-        "small" => Ok(Stem::Small),
-        _ => Err(format!("unknown stem '{text}': use imagenet or small")),
-    }
-}
-
 impl RunArgs {
     /// Where the run writes.
     pub fn output(&self) -> PathBuf {
@@ -121,62 +94,69 @@ impl RunArgs {
             .unwrap_or_else(|| "runs/last".into())
     }
 
-    /// The recipe that the flags amount to, checked.
-    pub fn recipe(&self) -> Result<Recipe, TrainError> {
-        self.recipe_over(match &self.config {
-            Some(path) => Recipe::load(path)?,
-            None => Recipe::default(),
-        })
+    /// The recipe that all flags amount to, checked, and the saved run that it goes on from.
+    pub fn start<T: Task>(
+        &self,
+        flags: &impl Flags<T>,
+    ) -> Result<(Recipe<T>, Option<Saved<T>>), TrainError> {
+        let note = |error: &TrainError| eprintln!("skipping {error}");
+        let resumed = match &self.resume {
+            Some(path) => Some(saved::open(path, self.resume_previous, note)?),
+            None => None,
+        };
+        // A resumed run goes on with its own recipe.
+        let mut recipe = match (&resumed, &self.config) {
+            (Some(saved), _) => saved.state.recipe.clone(),
+            (None, Some(path)) => Recipe::load(path)?,
+            (None, None) => Recipe::default(),
+        };
+        flags.apply(&mut recipe);
+        self.apply(&mut recipe)?;
+        recipe.validate()?;
+        Ok((recipe, resumed))
     }
 
-    /// The flags over another recipe, such as that of a saved run.
-    pub fn recipe_over(&self, mut recipe: Recipe) -> Result<Recipe, TrainError> {
+    fn apply<T: Task>(&self, recipe: &mut Recipe<T>) -> Result<(), TrainError> {
         set(&mut recipe.backend, self.backend);
         set(&mut recipe.checkpoint, self.checkpoint.clone());
         set(&mut recipe.offload, self.offload);
-        set(&mut recipe.train.batch, self.batch);
-        set(&mut recipe.train.epochs, self.epochs);
-        set(&mut recipe.train.accumulate, self.accumulate);
+        let train = &mut recipe.train;
+        set(&mut train.batch, self.batch);
+        set(&mut train.epochs, self.epochs);
+        set(&mut train.accumulate, self.accumulate);
+        set(&mut train.seed, self.seed);
+        train.steps = self.steps.or(train.steps);
         if let Some(global) = self.global_batch {
-            let batch = recipe.train.batch;
+            let batch = train.batch;
             if batch == 0 || global == 0 || global % batch != 0 {
                 return Err(TrainError::Recipe(format!(
                     "global-batch {global} is no multiple of batch {batch}"
                 )));
             }
-            recipe.train.accumulate = global / batch;
+            train.accumulate = global / batch;
         }
-        set(&mut recipe.train.seed, self.seed);
-        set(&mut recipe.data.image_size, self.image_size);
-        set(&mut recipe.data.source, self.data.clone());
-        set(&mut recipe.data.workers, self.workers);
-        set(&mut recipe.optimizer.lr, self.lr);
-        let other = self.optimizer.filter(|name| *name != recipe.optimizer.name);
-        if self.resume.is_some() && other.is_some() {
+        let optimizer = &mut recipe.optimizer;
+        set(&mut optimizer.lr, self.lr);
+        let other = self.optimizer.is_some_and(|name| name != optimizer.name);
+        if self.resume.is_some() && other {
             return Err(TrainError::Recipe(format!(
                 "--optimizer: the saved run has the state of {}, which no other optimizer can take up",
-                recipe.optimizer.name
+                optimizer.name
             )));
         }
-        set(&mut recipe.optimizer.name, self.optimizer);
-        set(&mut recipe.model.depth, self.depth);
+        set(&mut optimizer.name, self.optimizer);
         set(&mut recipe.precision.policy, self.precision.clone());
         let scale = self.loss_scale.clone().map(|text| match text.parse() {
             Ok(number) => LossScaleRecipe::Number(number),
             Err(_) => LossScaleRecipe::Word(text),
         });
         set(&mut recipe.precision.loss_scale, scale);
-        recipe.train.steps = self.steps.or(recipe.train.steps);
-        recipe.model.stem = self.stem.or(recipe.model.stem);
-        recipe.model.weights = self.weights.clone().or(recipe.model.weights);
-        recipe.model.new_head |= self.new_head;
-        recipe.data.strict |= self.strict_data;
-        recipe.validate()?;
-        Ok(recipe)
+        Ok(())
     }
 }
 
-fn set<T>(key: &mut T, flag: Option<T>) {
+/// Overrides a key where its flag was given.
+pub fn set<V>(key: &mut V, flag: Option<V>) {
     if let Some(value) = flag {
         *key = value;
     }

@@ -1,14 +1,12 @@
 //! Which device to compute on. Burn's own default goes by compiled features and probes nothing.
 
-use std::fmt;
-use std::str::FromStr;
-
 use burn::tensor::Device;
 #[cfg(feature = "wgpu")]
 use burn::tensor::{DeviceKind, DeviceType};
 use serde::{Deserialize, Serialize};
 
 use crate::TrainError;
+use crate::names::names;
 
 /// What `--backend` takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,47 +27,18 @@ pub enum Backend {
     Rocm,
 }
 
-impl Backend {
-    const ALL: [Self; 6] = [
-        Self::Auto,
-        Self::Flex,
-        Self::Wgpu,
-        Self::Vulkan,
-        Self::Cuda,
-        Self::Rocm,
-    ];
-
-    /// As typed.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Flex => "flex",
-            Self::Wgpu => "wgpu",
-            Self::Vulkan => "vulkan",
-            Self::Cuda => "cuda",
-            Self::Rocm => "rocm",
-        }
-    }
-}
-
-impl fmt::Display for Backend {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Backend {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|backend| backend.name() == text)
-            .ok_or_else(|| {
-                format!("unknown backend '{text}': use auto, flex, wgpu, vulkan, cuda or rocm")
-            })
-    }
-}
+names!(
+    Backend,
+    "backend",
+    [
+        Auto = "auto",
+        Flex = "flex",
+        Wgpu = "wgpu",
+        Vulkan = "vulkan",
+        Cuda = "cuda",
+        Rocm = "rocm",
+    ]
+);
 
 /// A device, and why it was taken.
 #[derive(Clone, Debug)]
@@ -219,9 +188,11 @@ mod tests {
     #[test]
     fn names_round_trip() {
         for backend in Backend::ALL {
-            assert_eq!(backend.name().parse(), Ok(backend));
+            assert_eq!(backend.name().parse(), Ok(*backend));
         }
-        assert!("gpu".parse::<Backend>().is_err());
+        let error = "gpu".parse::<Backend>().unwrap_err();
+        let known = "auto, flex, wgpu, vulkan, cuda or rocm";
+        assert_eq!(error, format!("unknown backend 'gpu': use {known}"));
     }
 
     #[cfg(not(feature = "cuda"))]

@@ -5,33 +5,34 @@ use leanburn_levers::{LossScaler, Policy};
 use leanburn_memory::{Bytes, Measurement, Meter, census};
 
 use crate::saved::Saved;
+use crate::task::{Loaders, MicroBatch};
 use crate::{
-    Chosen, Loaders, Outcome, Progress, Recipe, Report, Settings, Start, TrainError, Trainable,
+    Chosen, Outcome, Progress, Recipe, Report, Settings, Start, Task, TrainError, Trainable,
     Trainer, choose,
 };
 
 /// A run, ready to build its model.
-pub struct Job {
+pub struct Job<T: Task> {
     /// What to do.
-    pub recipe: Recipe,
+    pub recipe: Recipe<T>,
     /// Where.
     pub chosen: Chosen,
     /// On what.
-    pub loaders: Loaders,
+    pub loaders: T::Loaders,
     /// Dtypes on this device.
     pub policy: Policy,
     /// Updates of the whole run.
     pub updates: u64,
 }
 
-impl Job {
+impl<T: Task> Job<T> {
     /// Chooses the device and opens the data.
-    pub fn open(recipe: Recipe) -> Result<Self, TrainError> {
+    pub fn open(recipe: Recipe<T>) -> Result<Self, TrainError> {
         let chosen = choose(recipe.backend)?;
         let policy = recipe.policy(&chosen.device)?;
-        let loaders = Loaders::open(&recipe)?;
+        let loaders = T::open(&recipe)?;
         Ok(Self {
-            updates: recipe.updates(loaders.train.batches()),
+            updates: recipe.updates(loaders.batches()),
             recipe,
             chosen,
             loaders,
@@ -67,7 +68,7 @@ impl Job {
     pub fn resume<M: Trainable>(
         &self,
         trainer: &mut Trainer<M>,
-        saved: Saved,
+        saved: Saved<T>,
     ) -> Result<Start, TrainError> {
         let start = Start {
             epoch: saved.state.epoch,
@@ -79,18 +80,22 @@ impl Job {
         Ok(start)
     }
 
+    /// Progress of this run from where a trainer stands.
+    pub fn progress<M: Trainable>(&self, trainer: &Trainer<M>) -> Progress {
+        Progress::new(T::ITEMS, self.updates, trainer.tried())
+    }
+
     /// What will be run, in four lines.
     pub fn describe<M: Trainable>(&self, trainer: &Trainer<M>) -> String {
         format!(
-            "{} on {} ({}), {}, checkpoint {}\n{}: {} classes\n{}, {} updates\n{}",
-            self.recipe.model.depth,
+            "{} on {} ({}), {}, checkpoint {}\n{}\n{}, {} updates\n{}",
+            T::model_name(&self.recipe.model),
             self.chosen.backend,
             self.chosen.why,
             self.policy.compute.name(),
             self.recipe.checkpoint,
-            self.loaders.train.source().name(),
-            self.loaders.classes(),
-            self.recipe.train.window(),
+            self.loaders.describe(),
+            self.recipe.window(),
             self.updates,
             trainer.decay_groups().summary(),
         )
@@ -102,19 +107,18 @@ impl Job {
         trainer: &Trainer<M>,
         outcome: Outcome,
         progress: &Progress,
-    ) -> Report {
+    ) -> Report<T> {
         Report {
             recipe: self.recipe.clone(),
             backend: self.chosen.backend,
             precision: self.policy.compute.name(),
-            data: self.loaders.train.source().name(),
+            data: self.loaders.name(),
             parameters: census(trainer.model()).parameters.elements,
             steps: trainer.applied(),
-            skipped_steps: trainer.scaler().skipped(),
+            skipped_steps: trainer.skipped(),
             seconds: progress.seconds(),
             items_per_second: progress.items_per_second(),
-            loss: outcome.score.map(|score| score.loss()),
-            accuracy: outcome.score.map(|score| score.accuracy()),
+            score: outcome.score,
             unreadable: self.loaders.unreadable(),
             interrupted: outcome.interrupted,
             memory: trainer.measurement().cloned(),
@@ -122,7 +126,7 @@ impl Job {
     }
 
     /// The memory of the same step in f32, from two updates of a model of its own.
-    pub fn measure_in_f32<M: Trainable<Batch = leanburn_data::Batch>>(
+    pub fn measure_in_f32<M: Trainable<Batch = T::Batch>>(
         mut self,
         build: impl FnOnce(&Self) -> Result<M, TrainError>,
     ) -> Result<Measurement, TrainError> {
@@ -130,7 +134,7 @@ impl Job {
         self.recipe.precision.loss_scale = Default::default();
         let mut trainer = self.trainer(build)?;
         let accumulate = self.recipe.train.accumulate;
-        for batch in self.loaders.train.epoch(0, 0).take(2 * accumulate) {
+        for batch in self.loaders.train(0, 0).take(2 * accumulate) {
             trainer.micro_step(batch?.into_device(&self.device()));
             if trainer.waiting() == accumulate {
                 trainer.update()?;

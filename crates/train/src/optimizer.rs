@@ -2,9 +2,6 @@
 
 mod resumable;
 
-use std::fmt;
-use std::str::FromStr;
-
 use burn::module::{Module, ModuleVisitor, Param, ParamGroup, ParamId};
 use burn::optim::decay::WeightDecayConfig;
 use burn::optim::momentum::MomentumConfig;
@@ -13,6 +10,7 @@ use burn::tensor::Tensor;
 use leanburn_memory::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::names::names;
 use resumable::Resumable;
 
 /// Which optimizer.
@@ -28,18 +26,13 @@ pub enum OptimizerKind {
     Lion,
 }
 
+names!(
+    OptimizerKind,
+    "optimizer",
+    [Sgd = "sgd", AdamW = "adamw", Lion = "lion"]
+);
+
 impl OptimizerKind {
-    const ALL: [Self; 3] = [Self::Sgd, Self::AdamW, Self::Lion];
-
-    /// As typed.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sgd => "sgd",
-            Self::AdamW => "adamw",
-            Self::Lion => "lion",
-        }
-    }
-
     /// What it keeps for parameters of these bytes.
     pub fn state_bytes(self, parameters: Bytes) -> Bytes {
         let copies = match self {
@@ -97,23 +90,6 @@ fn adamw(decay: f64) -> AdamWConfig {
 
 fn lion(decay: f64) -> LionConfig {
     LionConfig::new().with_weight_decay(decay as f32)
-}
-
-impl fmt::Display for OptimizerKind {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for OptimizerKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == text)
-            .ok_or_else(|| format!("unknown optimizer '{text}': use sgd, adamw or lion"))
-    }
 }
 
 /// Which parameters weight decay pulls on: matrices and filters, not norms and biases.

@@ -4,15 +4,16 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use leanburn_memory::{Bytes, Meter};
+use leanburn_memory::Bytes;
 
-use crate::Update;
+use crate::{Trainable, Trainer, Update};
 
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// How far a run is.
 pub struct Progress {
     bar: Option<ProgressBar>,
+    noun: &'static str,
     total: u64,
     start: Instant,
     items: u64,
@@ -21,8 +22,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// For a run of `total` updates of which `done` are behind it.
-    pub fn new(total: u64, done: u64) -> Self {
+    /// For a run of `total` updates of which `done` are behind it; `noun` is what its speed counts.
+    pub fn new(noun: &'static str, total: u64, done: u64) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(total).with_position(done);
             let template = "{bar:24} {pos}/{len} [{elapsed} < {eta}] {msg}";
@@ -33,6 +34,7 @@ impl Progress {
         });
         Self {
             bar,
+            noun,
             total,
             start: Instant::now(),
             items: 0,
@@ -41,26 +43,22 @@ impl Progress {
         }
     }
 
-    /// After each update.
-    pub fn update(
-        &mut self,
-        tried: u64,
-        items: usize,
-        update: &Update,
-        skipped: u64,
-        meter: &Meter,
-        peak: Option<Bytes>,
-    ) {
+    /// After each update of a trainer, with the items that went into it.
+    pub fn update<M: Trainable>(&mut self, trainer: &Trainer<M>, items: usize, update: &Update) {
         self.items += items as u64;
+        let peak = trainer.measurement().map(|measured| measured.peak);
         self.peak = peak.max(self.peak);
         let bytes =
             |bytes: Option<Bytes>| bytes.map_or("not reported".into(), |bytes| bytes.to_string());
+        let tried = trainer.tried();
         let text = format!(
-            "loss {:.4} | {:.1} images/s | lr {:.2e} | skipped {skipped} | memory {} now, {} peak",
+            "loss {:.4} | {:.1} {}/s | lr {:.2e} | skipped {} | memory {} now, {} peak",
             update.loss,
             self.items_per_second(),
+            self.noun,
             update.lr,
-            bytes(meter.current()),
+            trainer.skipped(),
+            bytes(trainer.meter().current()),
             bytes(self.peak),
         );
         match &self.bar {

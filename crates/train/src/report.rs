@@ -1,19 +1,17 @@
-//! What a run came to: the machine-readable object of DESIGN, and `metrics.csv`.
+//! What a run came to: the machine-readable object, and a few lines for people.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::Path;
 
 use leanburn_memory::{Measurement, to_json};
 use serde_json::{Value, json};
 
-use crate::{Backend, Recipe, TrainError};
+use crate::{Backend, Recipe, Score, Task, TrainError};
 
 /// The outcome of a run.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct Report<T: Task> {
     /// What was run.
-    pub recipe: Recipe,
+    pub recipe: Recipe<T>,
     /// Where.
     pub backend: Backend,
     /// Short name of the compute dtype.
@@ -28,12 +26,10 @@ pub struct Report {
     pub skipped_steps: u64,
     /// Of the training, evaluation and saving included.
     pub seconds: f64,
-    /// Training images per second.
+    /// Training items per second.
     pub items_per_second: f64,
-    /// Validation loss; unknown where the run was interrupted.
-    pub loss: Option<f64>,
-    /// Validation accuracy, a fraction; likewise.
-    pub accuracy: Option<f64>,
+    /// On the validation data; unknown where the run was interrupted.
+    pub score: Option<Score>,
     /// Files that could not be read.
     pub unreadable: Vec<String>,
     /// Ended by Ctrl-C.
@@ -42,17 +38,16 @@ pub struct Report {
     pub memory: Option<Measurement>,
 }
 
-impl Report {
-    /// Names as in DESIGN's "Machine-readable results".
+impl<T: Task> Report<T> {
+    /// One object; the task's facts and measures stand among the entries that every run has.
     pub fn to_json(&self) -> Value {
-        json!({
-            "model": self.recipe.model.depth.to_string(),
+        let mut report = json!({
+            "model": T::model_name(&self.recipe.model),
             "backend": self.backend.name(),
             "precision": self.precision,
             "checkpoint": self.recipe.checkpoint.to_string(),
             "offload": self.recipe.offload.name(),
             "batch": self.recipe.train.batch,
-            "image_size": self.recipe.data.image_size,
             "accumulate": self.recipe.train.accumulate,
             "optimizer": self.recipe.optimizer.name.name(),
             "data": self.data,
@@ -61,29 +56,36 @@ impl Report {
             "skipped_steps": self.skipped_steps,
             "seconds": self.seconds,
             "items_per_second": self.items_per_second,
-            "loss": self.loss,
-            "accuracy": self.accuracy,
+            "loss": self.score.map(|score| score.loss()),
             "unreadable": self.unreadable,
             "interrupted": self.interrupted,
             "memory": to_json(None, self.memory.as_ref()),
-        })
+        });
+        for (name, fact) in T::facts(&self.recipe) {
+            report[name] = fact;
+        }
+        for (name, of) in T::MEASURES {
+            report[*name] = json!(self.score.as_ref().map(of));
+        }
+        report
     }
 
     /// A few lines for people.
     pub fn summary(&self) -> String {
         let mut text = format!(
-            "{} in {} on {}: {} updates ({} skipped) in {:.0} s, {:.1} images/s\n",
-            self.recipe.model.depth,
+            "{} in {} on {}: {} updates ({} skipped) in {:.0} s, {:.1} {}/s\n",
+            T::model_name(&self.recipe.model),
             self.precision,
             self.data,
             self.steps,
             self.skipped_steps,
             self.seconds,
             self.items_per_second,
+            T::ITEMS,
         );
-        if let (Some(accuracy), Some(loss)) = (self.accuracy, self.loss) {
-            let percent = 100.0 * accuracy;
-            text += &format!("validation accuracy {percent:.2} %, loss {loss:.4}\n");
+        if let Some(score) = &self.score {
+            let measures = T::tell(score);
+            text += &format!("validation {measures}, loss {:.4}\n", score.loss());
         }
         if let [first, ..] = self.unreadable.as_slice() {
             text += &format!(
@@ -97,35 +99,5 @@ impl Report {
     /// Writes `report.json`.
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
         std::fs::write(path, format!("{:#}\n", self.to_json())).map_err(TrainError::io(path))
-    }
-}
-
-/// One line per epoch.
-pub(crate) struct Metrics(File);
-
-impl Metrics {
-    /// Opens the file; a resumed run goes on in it.
-    pub fn open(path: &Path, resumed: bool) -> Result<Self, TrainError> {
-        let fresh = !(resumed && path.exists());
-        let mut options = OpenOptions::new();
-        options
-            .create(true)
-            .write(true)
-            .append(!fresh)
-            .truncate(fresh);
-        let mut file = options.open(path).map_err(TrainError::io(path))?;
-        if fresh {
-            writeln!(
-                file,
-                "epoch,update,skipped,lr,train_loss,val_loss,accuracy,images_per_second,peak_bytes"
-            )
-            .map_err(TrainError::io(path))?;
-        }
-        Ok(Self(file))
-    }
-
-    /// Appends a line.
-    pub fn line(&mut self, path: &Path, fields: &[String]) -> Result<(), TrainError> {
-        writeln!(self.0, "{}", fields.join(",")).map_err(TrainError::io(path))
     }
 }

@@ -14,7 +14,7 @@ use burn::tensor::Bytes as RecordBytes;
 use leanburn_levers::LossScaler;
 use serde::{Deserialize, Serialize};
 
-use crate::{Recipe, TrainError};
+use crate::{Recipe, Task, TrainError};
 
 const MAGIC: &str = "leanburn run 1\n";
 const EXTENSION: &str = "run";
@@ -24,10 +24,10 @@ const KEEP: usize = 2;
 /// Everything but the tensors. Data order, views and random numbers are functions of the recipe's
 /// seed and the position, so the position is all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct State {
+#[serde(bound = "", deny_unknown_fields)]
+pub struct State<T: Task> {
     /// The resolved recipe.
-    pub recipe: Recipe,
+    pub recipe: Recipe<T>,
     /// Epoch, from 0.
     pub epoch: usize,
     /// Samples of this epoch that are behind.
@@ -41,9 +41,9 @@ pub struct State {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Header {
-    state: State,
+#[serde(bound = "", deny_unknown_fields)]
+struct Header<T: Task> {
+    state: State<T>,
     model: Part,
     optimizer: Part,
 }
@@ -69,19 +69,19 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 /// A saved run in memory.
-pub struct Saved {
+pub struct Saved<T: Task> {
     /// Where it came from.
     pub path: PathBuf,
     /// Position and scale.
-    pub state: State,
+    pub state: State<T>,
     model: Vec<u8>,
     optimizer: Vec<u8>,
 }
 
 /// Saves into `folder` and removes all but the last two files there; returns the new file.
-pub fn save<M: Module>(
+pub fn save<T: Task, M: Module>(
     folder: &Path,
-    state: &State,
+    state: &State<T>,
     model: &M,
     optimizer: &ModuleOptimizer,
 ) -> Result<PathBuf, TrainError> {
@@ -153,11 +153,11 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, TrainError> {
 
 /// Reads a file, or the newest of a run's folder; with `previous`, the newest that is whole, and
 /// then `note` hears of those that are not.
-pub fn open(
+pub fn open<T: Task>(
     path: &Path,
     previous: bool,
     mut note: impl FnMut(&TrainError),
-) -> Result<Saved, TrainError> {
+) -> Result<Saved<T>, TrainError> {
     if path.is_file() {
         return read(path);
     }
@@ -181,7 +181,7 @@ pub fn open(
     Err(last)
 }
 
-fn read(path: &Path) -> Result<Saved, TrainError> {
+fn read<T: Task>(path: &Path) -> Result<Saved<T>, TrainError> {
     let broken = |cause: &str| TrainError::Saved {
         path: path.to_owned(),
         cause: cause.to_owned(),
@@ -196,7 +196,7 @@ fn read(path: &Path) -> Result<Saved, TrainError> {
     let end = rest.iter().position(|byte| *byte == b'\n');
     let (header, parts) =
         rest.split_at(end.ok_or_else(|| broken("truncated: the header has no end"))?);
-    let header: Header =
+    let header: Header<T> =
         serde_json::from_slice(header).map_err(|cause| broken(&format!("header: {cause}")))?;
     let parts = &parts[1..];
     let wanted = header.model.bytes.saturating_add(header.optimizer.bytes);
@@ -222,7 +222,7 @@ fn read(path: &Path) -> Result<Saved, TrainError> {
     })
 }
 
-impl Saved {
+impl<T: Task> Saved<T> {
     /// Puts the saved parameters and statistics into a model of the same shape.
     pub fn load_model<M: Module>(&mut self, model: M) -> Result<M, TrainError> {
         let bytes = RecordBytes::from_bytes_vec(std::mem::take(&mut self.model));

@@ -8,6 +8,7 @@ use burn::lr_scheduler::{LrSchedulerConfig, module_lr_scheduler::ModuleLrSchedul
 use serde::{Deserialize, Serialize};
 
 use crate::TrainError;
+use crate::recipe::table;
 
 /// The shape after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,14 +23,14 @@ pub enum Shape {
     Step,
 }
 
-/// How the learning rate moves.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Schedule {
-    /// The shape after the warm-up.
-    pub shape: Shape,
-    /// Fraction of the updates that the learning rate takes to rise to its full value.
-    pub warmup: f64,
+table! {
+    /// How the learning rate moves: `[schedule]`.
+    Schedule = schedule {
+        /// The shape after the warm-up.
+        shape: Shape,
+        /// Fraction of the updates that the learning rate takes to rise to its full value.
+        warmup: f64,
+    }
 }
 
 impl Default for Schedule {

@@ -6,12 +6,11 @@ use burn::tensor::activation::{gelu, tanh};
 use burn::tensor::{Device, Tensor};
 use leanburn::levers::checkpoint::{Chain, Link};
 use leanburn::levers::{
-    Checkpoint, CheckpointPolicy, LossScale, LossScaler, Offload, Policy, Precision, checkpoint,
-    recompute,
+    Checkpoint, CheckpointPolicy, Offload, Policy, Precision, checkpoint, recompute,
 };
 use leanburn::memory::{Measurement, Meter, Row, heap};
 use leanburn::models::{Depth, ResNet, ResNetConfig};
-use leanburn::train::{OptimizerKind, Schedule, Settings, Trainable, Trainer};
+use leanburn::train::{Settings, Trainable, Trainer};
 
 use super::blocks::Attention;
 use crate::memory::{batch, growth};
@@ -25,18 +24,7 @@ fn resnet50(precision: Precision, checkpoint: &str) -> ResNet {
 }
 
 fn trainer(model: impl FnOnce() -> ResNet, batch: usize) -> Trainer<ResNet> {
-    let meter = Meter::new(&Device::flex());
-    let origin = meter.current().unwrap();
-    let settings = Settings {
-        batch,
-        clip_norm: None,
-        optimizer: OptimizerKind::Sgd,
-        weight_decay: 0.0,
-        seed: 0,
-    };
-    let schedule = Schedule::default().start(0.01, 1000, 0).unwrap();
-    let scaler = LossScaler::new(LossScale::None).unwrap();
-    Trainer::new(model(), settings, schedule, scaler, meter, origin)
+    Trainer::bare(Settings::plain(batch), &Device::flex(), model).unwrap()
 }
 
 /// Per image at 224 pixels, in MB: kept after the forward; the step's peak less parameters, buffers,

@@ -18,7 +18,7 @@ use burn::tensor::{Bool, Device, Int, Tensor};
 use leanburn::levers::{LossScale, LossScaler, Offload, Policy, Precision, checkpoint};
 use leanburn::memory::{Bytes, Meter};
 use leanburn::models::{Depth, ResNetConfig};
-use leanburn::train::{OptimizerKind, Schedule, Settings, Trainer};
+use leanburn::train::{Schedule, Settings, Trainer};
 
 use super::blocks::Bottleneck;
 use super::{Step, copy};
@@ -403,11 +403,8 @@ fn accumulation_and_loss_scaling_see_no_difference() {
             .with_policy(Policy::computing(Precision::F16))
             .with_checkpoint(policy.parse().unwrap(), Offload::None);
         let settings = Settings {
-            batch: 4,
             clip_norm: Some(1.0),
-            optimizer: OptimizerKind::Sgd,
-            weight_decay: 0.0,
-            seed: 0,
+            ..Settings::plain(4)
         };
         let schedule = Schedule::default().start(0.01, 100, 0).unwrap();
         let scaler = LossScaler::new(LossScale::Static(1024.0)).unwrap();

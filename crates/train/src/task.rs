@@ -1,0 +1,114 @@
+//! What differs between kinds of training: the two tables of the recipe, the data, and how results are told.
+
+use std::fmt::Debug;
+
+use burn::tensor::Device;
+use leanburn_data::DataError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::recipe::Defaults;
+use crate::{Recipe, Score, TrainError};
+
+/// A number that scores are told in: its key in reports and column in `metrics.csv`, and how to take it.
+pub type Measure = (&'static str, fn(&Score) -> f64);
+
+/// A kind of training; recipe, job, loop and report are generic over it. The type itself carries nothing.
+pub trait Task: Copy + Debug + PartialEq + 'static {
+    /// The recipe's `[model]`.
+    type Model: Table;
+    /// The recipe's `[data]`.
+    type Data: Table;
+    /// Opened data.
+    type Loaders: Loaders<Micro: MicroBatch<Batch = Self::Batch>>;
+    /// A micro-batch on the device, which is what the model takes.
+    type Batch;
+
+    /// What a run counts, in the plural: speed, sizes and columns are in these.
+    const ITEMS: &'static str;
+    /// What a score is told in, besides the loss.
+    const MEASURES: &'static [Measure];
+
+    /// Values of the keys that a recipe leaves out.
+    fn defaults() -> Defaults;
+
+    /// Checks `[model]` and `[data]`; names the key and its range.
+    fn validate(recipe: &Recipe<Self>) -> Result<(), TrainError>;
+
+    /// Opens what the recipe names.
+    fn open(recipe: &Recipe<Self>) -> Result<Self::Loaders, TrainError>;
+
+    /// The model in a word, such as `resnet50`.
+    fn model_name(model: &Self::Model) -> String;
+
+    /// Items in a full micro-batch, as [`Trainable::samples`](crate::Trainable::samples) counts them.
+    fn micro_batch(recipe: &Recipe<Self>) -> usize {
+        recipe.train.batch
+    }
+
+    /// What to add where an update has several micro-batches, with a space before it.
+    fn window_remark(_recipe: &Recipe<Self>) -> String {
+        String::new()
+    }
+
+    /// Entries of the report that only this kind has.
+    fn facts(_recipe: &Recipe<Self>) -> Vec<(&'static str, Value)> {
+        Vec::new()
+    }
+
+    /// The measures of a score in words, such as `accuracy 97.22 %`.
+    fn tell(score: &Score) -> String;
+}
+
+/// A table of the recipe. Derive serde's traits with `#[serde(default, deny_unknown_fields)]`.
+pub trait Table: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned {}
+
+impl<T: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned> Table for T {}
+
+/// Training and validation data.
+pub trait Loaders {
+    /// What they yield.
+    type Micro: MicroBatch;
+
+    /// An epoch of training micro-batches, in its own order, after the first `skip` samples of it.
+    fn train(
+        &self,
+        epoch: usize,
+        skip: usize,
+    ) -> impl Iterator<Item = Result<Self::Micro, DataError>>;
+
+    /// The validation data, in a fixed order.
+    fn val(&self) -> impl Iterator<Item = Result<Self::Micro, DataError>>;
+
+    /// Micro-batches of a whole training epoch.
+    fn batches(&self) -> usize;
+
+    /// The training data in a few words.
+    fn name(&self) -> String;
+
+    /// The same with what the model must fit, in a line.
+    fn describe(&self) -> String {
+        self.name()
+    }
+
+    /// Files skipped so far.
+    fn unreadable(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A micro-batch on the host.
+pub trait MicroBatch {
+    /// The same on a device.
+    type Batch;
+
+    /// How many samples of the epoch's order it used up, so that a resumed run can skip them.
+    fn visited(&self) -> usize;
+
+    /// Items in it, for the speed.
+    fn items(&self) -> usize;
+
+    /// Moves it to the device.
+    fn into_device(self, device: &Device) -> Self::Batch;
+}

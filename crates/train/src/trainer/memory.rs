@@ -1,0 +1,80 @@
+//! What the steps of a trainer held.
+
+use leanburn_memory::{Bytes, Known, Measurement, Meter, census, trace};
+
+use crate::{OptimizerKind, Trainable};
+
+/// Records steps and keeps the one with the highest peak.
+pub(super) struct StepMemory {
+    /// Where bytes are read.
+    pub meter: Meter,
+    origin: Bytes,
+    known: Known,
+    optimizer_state: Bytes,
+    recorded: u64,
+    /// What the most demanding step so far held.
+    pub largest: Option<Measurement>,
+}
+
+impl StepMemory {
+    pub fn new<M: Trainable>(
+        model: &M,
+        optimizer: OptimizerKind,
+        meter: Meter,
+        origin: Bytes,
+    ) -> Self {
+        let census = census(model);
+        Self {
+            meter,
+            origin,
+            known: Known {
+                parameters: Bytes(census.parameters.bytes.0 + census.frozen.bytes.0),
+                buffers: census.buffers.bytes,
+                gradients: census.parameters.bytes,
+                ..Known::default()
+            },
+            optimizer_state: optimizer.state_bytes(census.parameters.bytes),
+            recorded: 0,
+            largest: None,
+        }
+    }
+
+    /// Begins the record of a micro-step. The heap is read at every step. Reading a pool drains the device's queue, so there four steps
+    /// must do, from the second update on: the first allocates what later ones keep.
+    pub fn begin(&mut self, inputs: Bytes, accumulating: bool, applied: u64) {
+        self.close();
+        let wanted = self.meter.is_exact_peak() || (applied > 0 && self.recorded < 4);
+        if !wanted || self.meter.current().is_none() {
+            return;
+        }
+        self.known.inputs = inputs;
+        self.known.optimizer_state = if applied > 0 {
+            self.optimizer_state
+        } else {
+            Bytes(0)
+        };
+        self.known.accumulated = if accumulating {
+            self.known.gradients
+        } else {
+            Bytes(0)
+        };
+        self.meter.reset_peak();
+        trace::start(self.meter.clone());
+    }
+
+    /// Ends the record of a step.
+    pub fn close(&mut self) {
+        let Some(trace) = trace::finish() else { return };
+        self.recorded += 1;
+        let Some(measured) = trace.measurement(&self.known, self.origin) else {
+            return;
+        };
+        let replaces = self
+            .largest
+            .as_ref()
+            .is_none_or(|largest| measured.peak > largest.peak);
+        if replaces || self.recorded == 2 {
+            self.largest = Some(measured);
+        }
+    }
+}
