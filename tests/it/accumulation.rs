@@ -208,6 +208,7 @@ impl Trainable for Masked {
             samples,
             loss_sum: loss * samples as f64,
             correct: 0,
+            ..Score::default()
         }
     }
 }

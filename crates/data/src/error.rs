@@ -81,4 +81,7 @@ pub enum DataError {
 
     #[error("a loader thread ended without delivering its batch: run with 0 workers to see why")]
     WorkerLost,
+
+    #[error(transparent)]
+    Text(#[from] crate::TextError),
 }

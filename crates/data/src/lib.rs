@@ -1,4 +1,4 @@
-//! Labelled images and the batches made of them.
+//! Labelled images, texts, and the batches made of them.
 //!
 //! A [`Source`] knows how to read one image: [`Digits`] (ships with the crate), [`ImageFolder`] (`train/<class>/*`,
 //! `val/<class>/*`) and [`Synthetic`]. A [`Loader`] turns a source into epochs of batches: same seed, same batches,
@@ -17,6 +17,8 @@
 //! # Ok::<(), leanburn_data::DataError>(())
 //! ```
 //!
+//! Texts are in [`tokens`].
+//!
 //! [`BurnDataset`] and [`SampleBatcher`] plug a source into Burn's own dataloaders.
 
 mod batch;
@@ -29,6 +31,7 @@ mod loader;
 mod random;
 mod source;
 mod synthetic;
+pub mod tokens;
 mod transform;
 
 pub use batch::{Batch, HostBatch};
@@ -39,3 +42,4 @@ pub use folder::ImageFolder;
 pub use loader::{Batches, Loader, LoaderConfig};
 pub use source::{Sample, Source, Split};
 pub use synthetic::Synthetic;
+pub use tokens::TextError;

@@ -13,7 +13,7 @@ use burn::module::Module;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::nn::{BatchNorm, BatchNormConfig, Initializer, Linear, LinearConfig, PaddingConfig2d};
-use burn::tensor::{Device, FloatDType, Tensor};
+use burn::tensor::{Device, Tensor};
 use leanburn_levers::checkpoint::Chain;
 use leanburn_levers::{CheckpointPolicy, Offload, Output, Policy};
 use serde::{Deserialize, Serialize};

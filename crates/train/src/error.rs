@@ -7,6 +7,7 @@ use leanburn_data::DataError;
 use leanburn_levers::scaling::MAX_CONSECUTIVE_SKIPS;
 use leanburn_levers::{LossScaleError, PolicyError};
 use leanburn_models::WeightsError;
+use leanburn_models::transformer::SizeError;
 
 /// One line that says what, where, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,9 @@ pub enum TrainError {
     /// The data.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// Sizes of a Transformer.
+    #[error(transparent)]
+    Sizes(#[from] SizeError),
     /// The weights file.
     #[error(transparent)]
     Weights(#[from] WeightsError),
@@ -85,7 +89,7 @@ pub enum TrainError {
 
 impl TrainError {
     /// For `map_err` on file operations.
-    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+    pub fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Io { path, cause }
     }

@@ -126,7 +126,8 @@ fn walk<T: Task, M: Trainable<Batch = T::Batch>>(
         if update.verdict.is_some() && update.loss.is_finite() {
             (losses, updates, lr) = (losses + update.loss, updates + 1, update.lr);
         }
-        progress.update(trainer, std::mem::take(&mut items), &update);
+        let loss = job.loaders.tell_loss(update.loss);
+        progress.update(trainer, std::mem::take(&mut items), &update, &loss);
         interrupted = interrupt::requested();
         let due = train.save_every > 0 && trainer.tried().is_multiple_of(train.save_every);
         if interrupted || due {

@@ -2,7 +2,7 @@
 //!
 //! [`Recipe`] says what to do, [`Job`] opens its device and data, [`Trainer`] makes the steps, [`fit()`]
 //! walks the data, [`saved`] resumes, [`Report`] says what came of it. All of these are the same for
-//! every [`Task`]; [`images`] is one.
+//! every [`Task`]: [`images`] and [`text`].
 
 pub mod args;
 pub mod device;
@@ -20,6 +20,7 @@ mod report;
 pub mod saved;
 mod schedule;
 pub mod task;
+pub mod text;
 mod trainable;
 mod trainer;
 
@@ -35,5 +36,6 @@ pub use recipe::Recipe;
 pub use report::Report;
 pub use schedule::Schedule;
 pub use task::Task;
+pub use text::{Text, TextArgs};
 pub use trainable::{Score, Trainable};
 pub use trainer::{Settings, Trainer, Update};

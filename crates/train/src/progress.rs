@@ -43,8 +43,14 @@ impl Progress {
         }
     }
 
-    /// After each update of a trainer, with the items that went into it.
-    pub fn update<M: Trainable>(&mut self, trainer: &Trainer<M>, items: usize, update: &Update) {
+    /// After each update of a trainer, with the items that went into it and its loss in words.
+    pub fn update<M: Trainable>(
+        &mut self,
+        trainer: &Trainer<M>,
+        items: usize,
+        update: &Update,
+        loss: &str,
+    ) {
         self.items += items as u64;
         let peak = trainer.measurement().map(|measured| measured.peak);
         self.peak = peak.max(self.peak);
@@ -52,8 +58,7 @@ impl Progress {
             |bytes: Option<Bytes>| bytes.map_or("not reported".into(), |bytes| bytes.to_string());
         let tried = trainer.tried();
         let text = format!(
-            "loss {:.4} | {:.1} {}/s | lr {:.2e} | skipped {} | memory {} now, {} peak",
-            update.loss,
+            "{loss} | {:.1} {}/s | lr {:.2e} | skipped {} | memory {} now, {} peak",
             self.items_per_second(),
             self.noun,
             update.lr,

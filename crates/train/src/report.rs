@@ -61,6 +61,7 @@ impl<T: Task> Report<T> {
             "interrupted": self.interrupted,
             "memory": to_json(None, self.memory.as_ref()),
         });
+        report[format!("{}_per_second", T::ITEMS)] = json!(self.items_per_second);
         for (name, fact) in T::facts(&self.recipe) {
             report[name] = fact;
         }

@@ -92,6 +92,11 @@ pub trait Loaders {
         self.name()
     }
 
+    /// A loss in words.
+    fn tell_loss(&self, loss: f64) -> String {
+        format!("loss {loss:.4}")
+    }
+
     /// Files skipped so far.
     fn unreadable(&self) -> Vec<String> {
         Vec::new()

@@ -31,6 +31,8 @@ pub struct Score {
     pub loss_sum: f64,
     /// How many were right.
     pub correct: usize,
+    /// Bytes of text that they stand for.
+    pub bytes: f64,
 }
 
 impl Score {
@@ -39,11 +41,22 @@ impl Score {
         self.samples += other.samples;
         self.loss_sum += other.loss_sum;
         self.correct += other.correct;
+        self.bytes += other.bytes;
     }
 
     /// Mean loss.
     pub fn loss(&self) -> f64 {
         self.loss_sum / self.samples.max(1) as f64
+    }
+
+    /// Bits that a byte of text takes under the model.
+    pub fn bits_per_byte(&self) -> f64 {
+        self.loss_sum / std::f64::consts::LN_2 / self.bytes.max(f64::MIN_POSITIVE)
+    }
+
+    /// Perplexity of a token.
+    pub fn perplexity(&self) -> f64 {
+        self.loss().exp()
     }
 
     /// Fraction that was right.

@@ -43,6 +43,7 @@ impl Trainable for ResNet {
             samples,
             loss_sum: loss * samples as f64,
             correct: right.int().sum().into_scalar::<i64>() as usize,
+            ..Score::default()
         }
     }
 }
