@@ -7,7 +7,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use burn::backend::{Dispatch, DispatchTensor, DispatchTensorKind};
+#[cfg(feature = "flex")]
+use burn::backend::DispatchTensorKind;
+use burn::backend::{Dispatch, DispatchTensor};
 use burn::tensor::{Bool, DType, FloatDType, Tensor};
 
 use super::mask::Mask;
@@ -75,6 +77,8 @@ impl Attention {
         let [_, _, keys, _] = key.dims();
         assert_eq!(key.dims(), [batch, heads, keys, width], "attention: key");
         assert_eq!(value.dims(), key.dims(), "attention: value");
+        let dtypes = [key.dtype(), value.dtype()];
+        assert!(dtypes == [query.dtype(); 2], "attention: dtypes {dtypes:?}");
         let rule = Separate(self.pass(queries, keys, padding, batch));
         Tensor::from_dispatch(Dispatch::lean_rule_3(
             query.into_dispatch(),
@@ -145,7 +149,16 @@ struct Pass {
 impl Pass {
     /// Output as `[batch, queries, heads, width]`, and the logarithm of each query's sum of exponentials,
     /// `[batch, heads, queries, 1]`.
-    fn forward(&self, [query, key, value]: [Tensor<4>; 3]) -> (Tensor<4>, Tensor<4>) {
+    fn forward(&self, inputs: [Tensor<4>; 3]) -> (Tensor<4>, Tensor<4>) {
+        #[cfg(feature = "flex")]
+        if let Some(result) = on_flex::forward(self, &inputs) {
+            return result;
+        }
+        self.forward_by_parts(inputs)
+    }
+
+    /// For any backend.
+    fn forward_by_parts(&self, [query, key, value]: [Tensor<4>; 3]) -> (Tensor<4>, Tensor<4>) {
         let [batch, heads, queries, width] = query.dims();
         let [_, _, keys, _] = key.dims();
         let (device, dtype) = (query.device(), FloatDType::from(query.dtype()));
@@ -183,8 +196,32 @@ impl Pass {
         (output, Tensor::cat(logarithms, 2))
     }
 
-    /// Gradients for query, key and value, each `[batch, heads, tokens, width]` in its dtype.
+    /// Gradients for query, key and value, each `[batch, heads, tokens, width]`; or with `packed` all in one,
+    /// `[batch, tokens, 3 * heads * width]`.
     fn backward(
+        &self,
+        inputs: [Tensor<4>; 3],
+        output: Tensor<4>,
+        logarithms: Tensor<4>,
+        gradient: Tensor<4>,
+        packed: bool,
+    ) -> Vec<DispatchTensor> {
+        #[cfg(feature = "flex")]
+        if is_flex(&gradient) {
+            return on_flex::backward(self, inputs, [output, gradient], logarithms, packed);
+        }
+        let gradients = self.backward_by_parts(inputs, output, logarithms, gradient);
+        match packed {
+            false => gradients.map(Tensor::into_dispatch).into(),
+            true => {
+                let parts = gradients.map(|grad| grad.swap_dims(1, 2).flatten::<3>(2, 3));
+                vec![Tensor::cat(parts.into(), 2).into_dispatch()]
+            }
+        }
+    }
+
+    /// For any backend.
+    fn backward_by_parts(
         &self,
         [query, key, value]: [Tensor<4>; 3],
         output: Tensor<4>,
@@ -245,24 +282,11 @@ impl Pass {
     }
 }
 
-/// Tokens of a chunk, `[batch, heads, tokens, width]`, in the dtype that products are computed in: a CPU
-/// has no arithmetic in half precision.
+/// Tokens of a chunk, `[batch, heads, tokens, width]`.
 fn part(x: &Tensor<4>, rows: &Range<usize>) -> Tensor<4> {
     let [batch, heads, _, width] = x.dims();
-    let part = x
-        .clone()
-        .slice([0..batch, 0..heads, rows.clone(), 0..width]);
-    match is_flex(x) {
-        true => part.cast(FloatDType::F32),
-        false => part,
-    }
-}
-
-fn is_flex(x: &Tensor<4>) -> bool {
-    #[cfg(feature = "flex")]
-    return matches!(x.clone().into_dispatch().kind, DispatchTensorKind::Flex(_));
-    #[cfg(not(feature = "flex"))]
-    false
+    x.clone()
+        .slice([0..batch, 0..heads, rows.clone(), 0..width])
 }
 
 fn transposed(x: Tensor<4>) -> Tensor<4> {
@@ -318,8 +342,8 @@ impl Rule for Separate {
         let inputs = three(inputs.into_iter().flatten().collect());
         let [output, logarithms] = two(kept);
         let gradient = Tensor::from_dispatch(gradient);
-        let gradients = self.0.backward(inputs, output, logarithms, gradient);
-        gradients.map(|grad| Some(grad.into_dispatch())).into()
+        let gradients = self.0.backward(inputs, output, logarithms, gradient, false);
+        gradients.into_iter().map(Some).collect()
     }
 }
 
@@ -382,11 +406,11 @@ impl Rule for Packed {
         };
         let [output, logarithms] = <[_; 2]>::try_from(kept).expect("two kept");
         let logarithms = Tensor::from_dispatch(logarithms);
-        let gradients =
-            self.pass
-                .backward(self.split(qkv), heads(output), logarithms, heads(gradient));
-        let gradients = gradients.map(|grad| grad.swap_dims(1, 2).flatten::<3>(2, 3));
-        vec![Some(Tensor::cat(gradients.into(), 2).into_dispatch())]
+        let (output, gradient) = (heads(output), heads(gradient));
+        let gradients = self
+            .pass
+            .backward(self.split(qkv), output, logarithms, gradient, true);
+        gradients.into_iter().map(Some).collect()
     }
 }
 
@@ -398,4 +422,71 @@ fn three(tensors: Vec<DispatchTensor>) -> [Tensor<4>; 3] {
 fn two(tensors: Vec<DispatchTensor>) -> [Tensor<4>; 2] {
     let tensors: [_; 2] = tensors.try_into().expect("output and logarithms");
     tensors.map(Tensor::from_dispatch)
+}
+
+#[cfg(feature = "flex")]
+fn is_flex(x: &Tensor<4>) -> bool {
+    matches!(x.clone().into_dispatch().kind, DispatchTensorKind::Flex(_))
+}
+
+/// The CPU's own kernels.
+#[cfg(feature = "flex")]
+mod on_flex {
+    use burn::backend::{DispatchTensor, Flex};
+    use burn::tensor::Tensor;
+
+    use super::{Pass, is_flex};
+    use crate::ops::flex::attention::{Spec, backward as gradients, forward as outputs};
+    use crate::ops::flex::by_dtype;
+    use crate::ops::{dispatch, primitive};
+
+    fn spec(pass: &Pass) -> Spec {
+        let padding = pass.mask.padding.clone();
+        Spec {
+            causal: pass.mask.causal,
+            chunks: [pass.chunks.queries, pass.chunks.keys],
+            padding: padding.map(|padding| padding.into_data().iter::<bool>().collect()),
+            offset: pass.mask.offset,
+        }
+    }
+
+    fn flex(x: Tensor<4>) -> burn::backend::tensor::FloatTensor<Flex> {
+        primitive::<Flex>(x.into_dispatch()).expect("on flex")
+    }
+
+    pub fn forward(pass: &Pass, inputs: &[Tensor<4>; 3]) -> Option<(Tensor<4>, Tensor<4>)> {
+        if !is_flex(&inputs[0]) {
+            return None;
+        }
+        let dtype = inputs[0].dtype();
+        let inputs = inputs.clone().map(flex);
+        let (output, logarithms) = by_dtype!(dtype, E => outputs::<E>(inputs, &spec(pass)));
+        let tensor = |x| Tensor::from_dispatch(dispatch::<Flex>(x));
+        Some((tensor(output), tensor(logarithms)))
+    }
+
+    pub fn backward(
+        pass: &Pass,
+        inputs: [Tensor<4>; 3],
+        output_and_gradient: [Tensor<4>; 2],
+        logarithms: Tensor<4>,
+        packed: bool,
+    ) -> Vec<DispatchTensor> {
+        let dtype = inputs[0].dtype();
+        let (inputs, outer) = (inputs.map(flex), output_and_gradient.map(flex));
+        let logarithms = flex(logarithms);
+        let all =
+            by_dtype!(dtype, E => gradients::<E>(inputs, outer, &logarithms, &spec(pass), packed));
+        let all = all.into_iter().map(dispatch::<Flex>);
+        match packed {
+            false => all.collect(),
+            true => all
+                .map(|one| {
+                    Tensor::<5>::from_dispatch(one)
+                        .flatten::<3>(2, 4)
+                        .into_dispatch()
+                })
+                .collect(),
+        }
+    }
 }

@@ -3,9 +3,15 @@
 use std::sync::Arc;
 
 use burn::backend::{Dispatch, DispatchTensor};
+#[cfg(feature = "flex")]
+use burn::backend::Flex;
 use burn::tensor::{FloatDType, Tensor};
 
+#[cfg(feature = "flex")]
+use super::flex::{by_dtype, layer_norm as kernel};
 use super::{LeanOps, Rule};
+#[cfg(feature = "flex")]
+use super::{dispatch, primitive};
 
 /// `(x - mean) / sqrt(variance + epsilon) * gamma + beta` over the last dimension of `x` `[..., width]`.
 ///
@@ -64,6 +70,38 @@ impl Rows {
             None => x * inverse,
         }
     }
+
+    /// The CPU's own kernel.
+    #[cfg(feature = "flex")]
+    fn on_flex(&self, inputs: &[DispatchTensor]) -> Option<(DispatchTensor, Vec<DispatchTensor>)> {
+        let mut inputs = inputs.iter().cloned().map(primitive::<Flex>);
+        let (x, gamma) = (inputs.next()??, inputs.next()??);
+        let beta = inputs.next().flatten();
+        let (dtype, epsilon) = (x.dtype(), self.epsilon as f32);
+        let (output, inverse, mean) = by_dtype!(dtype, E => {
+            kernel::forward::<E>(x, &gamma, beta.as_ref(), epsilon, self.centred)
+        });
+        let kept = std::iter::once(inverse).chain(mean).map(dispatch::<Flex>);
+        Some((dispatch::<Flex>(output), kept.collect()))
+    }
+
+    #[cfg(feature = "flex")]
+    fn backward_on_flex(
+        &self,
+        inputs: &[Option<DispatchTensor>],
+        kept: &[DispatchTensor],
+        gradient: &DispatchTensor,
+    ) -> Option<Vec<Option<DispatchTensor>>> {
+        let mut inputs = inputs.iter().flatten().cloned().map(primitive::<Flex>);
+        let (x, gamma) = (inputs.next()??, inputs.next()??);
+        let mut kept = kept.iter().cloned().filter_map(primitive::<Flex>);
+        let (inverse, mean) = (kept.next()?, kept.next());
+        let gradient = primitive::<Flex>(gradient.clone())?;
+        let gradients = by_dtype!(x.dtype(), E => {
+            kernel::backward::<E>([x, gradient], &gamma, &inverse, mean.as_ref())
+        });
+        Some(gradients.map(|grad| Some(dispatch::<Flex>(grad))).into())
+    }
 }
 
 impl Rule for Rows {
@@ -76,6 +114,10 @@ impl Rule for Rows {
         inputs: Vec<DispatchTensor>,
         _wanted: &[bool],
     ) -> (DispatchTensor, Vec<DispatchTensor>) {
+        #[cfg(feature = "flex")]
+        if let Some(result) = self.on_flex(&inputs) {
+            return result;
+        }
         let mut inputs = inputs.into_iter();
         let x = Tensor::<2>::from_dispatch(inputs.next().expect("x"));
         let mut vector = || inputs.next().map(Tensor::<1>::from_dispatch);
@@ -105,6 +147,10 @@ impl Rule for Rows {
         gradient: DispatchTensor,
         wanted: &[bool],
     ) -> Vec<Option<DispatchTensor>> {
+        #[cfg(feature = "flex")]
+        if let Some(gradients) = self.backward_on_flex(&inputs, &kept, &gradient) {
+            return gradients;
+        }
         let mut inputs = inputs.into_iter().flatten();
         let x = Tensor::<2>::from_dispatch(inputs.next().expect("x"));
         let gamma = Tensor::<1>::from_dispatch(inputs.next().expect("gamma"));

@@ -15,7 +15,7 @@
 
 mod conv;
 #[cfg(feature = "flex")]
-mod flex;
+pub(crate) mod flex;
 mod identity;
 mod kernels;
 mod layer_norm;

@@ -3,11 +3,17 @@
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 use std::sync::Arc;
 
+#[cfg(feature = "flex")]
+use burn::backend::Flex;
 use burn::backend::{Dispatch, DispatchTensor};
 use burn::tensor::{FloatDType, Tensor, activation::sigmoid};
 
+#[cfg(feature = "flex")]
+use super::flex::{self, exp::sigmoid as sigma};
 use super::layer_norm::rows;
 use super::{LeanOps, Rule};
+#[cfg(feature = "flex")]
+use super::{dispatch, primitive};
 
 /// Which GELU (Hendrycks and Gimpel 2016, <https://arxiv.org/abs/1606.08415>).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +43,13 @@ pub fn swiglu<const D: usize>(gate: Tensor<D>, up: Tensor<D>) -> Tensor<D> {
 const SLOPE: f64 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
 /// Factor of the cube in the approximation.
 const CUBE: f64 = 0.044715;
+
+/// The approximation of `Φ(x)` by tanh.
+#[cfg(feature = "flex")]
+#[inline(always)]
+fn tanh_gate(x: f32) -> f32 {
+    sigma((2.0 * SLOPE) as f32 * (x + CUBE as f32 * x * x * x))
+}
 
 impl Gelu {
     fn value(self, x: Tensor<2>) -> Tensor<2> {
@@ -107,6 +120,17 @@ impl Rule for Gelu {
         _wanted: &[bool],
     ) -> Vec<Option<DispatchTensor>> {
         let x = inputs.into_iter().flatten().next().expect("kept");
+        #[cfg(feature = "flex")]
+        if let (Self::Tanh, [Some(x), Some(gradient)]) =
+            (self, [&x, &gradient].map(|x| primitive::<Flex>(x.clone())))
+        {
+            let [grad] = flex::pointwise::map([x, gradient], |[x, gradient]| {
+                let gate = tanh_gate(x);
+                let inner = (2.0 * SLOPE) as f32 * (1.0 + (3.0 * CUBE) as f32 * x * x);
+                [gradient * (gate + (gate - gate * gate) * inner * x)]
+            });
+            return vec![Some(dispatch::<Flex>(grad))];
+        }
         let [x, gradient] = [x, gradient].map(Tensor::<2>::from_dispatch);
         let dtype = FloatDType::from(x.dtype());
         let gradient = gradient.cast(FloatDType::F32) * self.derivative(x.cast(FloatDType::F32));
@@ -128,6 +152,11 @@ impl Rule for SwiGlu {
         _wanted: &[bool],
     ) -> (DispatchTensor, Vec<DispatchTensor>) {
         let inputs = <[_; 2]>::try_from(inputs).expect("gate and up");
+        #[cfg(feature = "flex")]
+        if let [Some(gate), Some(up)] = inputs.clone().map(primitive::<Flex>) {
+            let [y] = flex::pointwise::map([gate, up], |[gate, up]| [gate * sigma(gate) * up]);
+            return (dispatch::<Flex>(y), Vec::new());
+        }
         let [gate, up] = inputs.map(Tensor::<2>::from_dispatch);
         let dtype = FloatDType::from(gate.dtype());
         let [gate, up] = [gate, up].map(|x| x.cast(FloatDType::F32));
@@ -144,6 +173,20 @@ impl Rule for SwiGlu {
     ) -> Vec<Option<DispatchTensor>> {
         let inputs: Vec<_> = inputs.into_iter().flatten().collect();
         let inputs = <[_; 2]>::try_from(inputs).expect("gate and up");
+        #[cfg(feature = "flex")]
+        if let [Some(gate), Some(up), Some(gradient)] =
+            [&inputs[0], &inputs[1], &gradient].map(|x| primitive::<Flex>(x.clone()))
+        {
+            let grads = flex::pointwise::map([gate, up, gradient], |[gate, up, gradient]| {
+                let sigma = sigma(gate);
+                let silu = sigma * gate;
+                [
+                    gradient * up * (sigma + silu - silu * sigma),
+                    gradient * silu,
+                ]
+            });
+            return grads.map(|grad| Some(dispatch::<Flex>(grad))).into();
+        }
         let [gate, up] = inputs.map(Tensor::<2>::from_dispatch);
         let dtypes = [&gate, &up].map(|x| FloatDType::from(x.dtype()));
         let gradient = Tensor::<2>::from_dispatch(gradient).cast(FloatDType::F32);

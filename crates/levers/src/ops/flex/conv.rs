@@ -1,95 +1,12 @@
 //! Convolution and its two gradients, tile by tile.
 
 use burn_flex::FlexTensor;
-use gemm::Parallelism;
 use rayon::prelude::*;
 
 use super::columns::Geometry;
 use super::element::{Element, contiguous, rounded, tensor};
+use super::product::{Matrix, Shared, multiply};
 use super::rows::collect;
-
-/// A buffer that tasks write in disjoint places.
-#[derive(Clone, Copy)]
-struct Shared<T>(*mut T);
-
-// SAFETY: every task writes only the region of its own tile.
-unsafe impl<T> Send for Shared<T> {}
-unsafe impl<T> Sync for Shared<T> {}
-
-impl<T> Shared<T> {
-    /// # Safety
-    /// The region lies inside the buffer, and no other task touches it.
-    #[allow(clippy::mut_from_ref)]
-    unsafe fn region(&self, start: usize, len: usize) -> &mut [T] {
-        unsafe { std::slice::from_raw_parts_mut(self.0.add(start), len) }
-    }
-}
-
-/// A matrix in a slice: element `(i, j)` lies at `i * row + j * column`.
-#[derive(Clone, Copy)]
-struct Matrix<'a> {
-    values: &'a [f32],
-    row: usize,
-    column: usize,
-}
-
-impl<'a> Matrix<'a> {
-    fn rows_of(values: &'a [f32], width: usize) -> Self {
-        Self {
-            values,
-            row: width,
-            column: 1,
-        }
-    }
-
-    fn transposed(self) -> Self {
-        Self {
-            row: self.column,
-            column: self.row,
-            ..self
-        }
-    }
-}
-
-/// `target = left * right`, or `+=` with `accumulate`; `target` has rows of `stride` values.
-fn multiply(
-    [m, n, k]: [usize; 3],
-    left: Matrix,
-    right: Matrix,
-    target: &mut [f32],
-    stride: usize,
-    accumulate: bool,
-) {
-    let last = |matrix: &Matrix, rows: usize, columns: usize| {
-        (rows - 1) * matrix.row + (columns - 1) * matrix.column
-    };
-    assert!(last(&left, m, k) < left.values.len() && last(&right, k, n) < right.values.len());
-    assert!((m - 1) * stride + n <= target.len());
-    // SAFETY: the assertions keep every element that gemm touches inside its slice.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            target.as_mut_ptr(),
-            1,
-            stride as isize,
-            accumulate,
-            left.values.as_ptr(),
-            left.column as isize,
-            left.row as isize,
-            right.values.as_ptr(),
-            right.column as isize,
-            right.row as isize,
-            1.0,
-            1.0,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
-    }
-}
 
 fn tiles(columns: usize, tile: usize) -> Vec<std::ops::Range<usize>> {
     (0..columns)

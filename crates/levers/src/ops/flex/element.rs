@@ -81,7 +81,7 @@ macro_rules! by_dtype {
         }
     };
 }
-pub(super) use by_dtype;
+pub(crate) use by_dtype;
 
 /// The tensor itself, where it is contiguous; taken by value, so that its storage stays unique.
 pub fn contiguous(tensor: FlexTensor) -> FlexTensor {

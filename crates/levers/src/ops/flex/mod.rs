@@ -4,10 +4,15 @@
 //! Burn-flex multiplies image by image and differentiates a convolution's weight by a convolution
 //! with a kernel as large as the image; `benches/step.rs` measures what the difference is.
 
+pub(crate) mod attention;
 mod columns;
 mod conv;
 mod element;
+pub(crate) mod exp;
+pub(crate) mod layer_norm;
 mod norm;
+pub(crate) mod pointwise;
+mod product;
 mod rows;
 mod squares;
 
@@ -17,7 +22,7 @@ use burn::backend::{Flex, TensorMetadata};
 
 use super::kernels::{Activation, Kernels, NormAct, NormActGrads, cast};
 use columns::Geometry;
-use element::by_dtype;
+pub(crate) use element::by_dtype;
 
 impl Kernels for Flex {
     fn conv2d_forward(
