@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor, activation::gelu};
 use leanburn::levers::scaling::Dynamic;
 use leanburn::levers::{LossScale, LossScaler, Verdict};
 use leanburn::memory::{Bytes, Meter};
-use leanburn::train::{OptimizerKind, Schedule, Score, Settings, Trainable, Trainer};
+use leanburn::train::{Adam, OptimizerKind, Schedule, Score, Settings, Trainable, Trainer};
 use proptest::prelude::*;
 
 use crate::support::{alone, devices, is_flex, random, relative_error, values};
@@ -67,6 +67,7 @@ fn trainer(model: Block, batch: usize, optimizer: OptimizerKind) -> Trainer<Bloc
         clip_norm: Some(0.5),
         optimizer,
         weight_decay: 1e-3,
+        adam: Adam::default(),
         seed: 1,
     };
     let meter = Meter::new(&model.devices()[0]);

@@ -17,6 +17,7 @@ mod program;
 mod resume;
 mod scaling;
 mod task;
+mod text;
 mod tiled;
 mod transformer;
 mod weights;

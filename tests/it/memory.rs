@@ -9,7 +9,7 @@ use leanburn::data::{Batch, HostBatch};
 use leanburn::levers::{Activation, Output, Policy, Precision, conv2d, norm_act};
 use leanburn::memory::{Bytes, Measurement, Phase, Row, census, heap};
 use leanburn::models::{Depth, ResNet, ResNetConfig, Stem};
-use leanburn::train::{OptimizerKind, Settings, Trainer};
+use leanburn::train::{Adam, OptimizerKind, Settings, Trainer};
 
 use crate::support::{alone, random};
 
@@ -117,6 +117,7 @@ fn settings(batch: usize) -> Settings {
     Settings {
         clip_norm: Some(1.0),
         weight_decay: 1e-4,
+        adam: Adam::default(),
         ..Settings::plain(batch)
     }
 }

@@ -6,7 +6,9 @@ use burn::tensor::{Device, FloatDType, Tensor};
 use leanburn::levers::scaling::{Dynamic, MAX_CONSECUTIVE_SKIPS};
 use leanburn::levers::{LossScale, LossScaler, Policy, Precision, Verdict};
 use leanburn::memory::{Bytes, Meter};
-use leanburn::train::{OptimizerKind, Schedule, Score, Settings, TrainError, Trainable, Trainer};
+use leanburn::train::{
+    Adam, OptimizerKind, Schedule, Score, Settings, TrainError, Trainable, Trainer,
+};
 
 use crate::support::{alone, values};
 
@@ -71,6 +73,7 @@ fn trainer(
         clip_norm,
         optimizer,
         weight_decay: 0.0,
+        adam: Adam::default(),
         seed: 0,
     };
     Trainer::new(

@@ -46,6 +46,9 @@ impl Task for Images {
                 lr: 2e-3,
                 weight_decay: 1e-2,
                 clip_norm: 5.0,
+                // Burn's.
+                beta2: 0.999,
+                epsilon: 1e-5,
             },
             schedule: Schedule::default(),
         }

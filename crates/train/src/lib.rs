@@ -30,7 +30,7 @@ pub use error::{TrainError, exit_code};
 pub use fit::{Outcome, Start, fit};
 pub use images::{ImageArgs, Images};
 pub use job::Job;
-pub use optimizer::{DecayGroups, OptimizerKind};
+pub use optimizer::{Adam, DecayGroups, OptimizerKind};
 pub use progress::Progress;
 pub use recipe::Recipe;
 pub use report::Report;

@@ -32,6 +32,26 @@ names!(
     [Sgd = "sgd", AdamW = "adamw", Lion = "lion"]
 );
 
+/// What AdamW has besides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Adam {
+    /// Of the second moment.
+    pub beta2: f64,
+    /// Added to the root of the second moment. Trap B57: moments and masters are f32, so that 1e-8 does not
+    /// vanish.
+    pub epsilon: f64,
+}
+
+impl Default for Adam {
+    /// Burn's.
+    fn default() -> Self {
+        Self {
+            beta2: 0.999,
+            epsilon: 1e-5,
+        }
+    }
+}
+
 impl OptimizerKind {
     /// What it keeps for parameters of these bytes.
     pub fn state_bytes(self, parameters: Bytes) -> Bytes {
@@ -42,31 +62,42 @@ impl OptimizerKind {
         Bytes(parameters.0.saturating_mul(copies))
     }
 
-    fn build(self, decay: f64) -> ModuleOptimizer {
+    fn build(self, decay: f64, adam: Adam) -> ModuleOptimizer {
         match self {
             Self::Sgd => Resumable(sgd(decay).build()).into(),
-            Self::AdamW => Resumable(adamw(decay).build()).into(),
+            Self::AdamW => Resumable(adamw(decay, adam).build()).into(),
             Self::Lion => Resumable(lion(decay).build()).into(),
         }
     }
 
-    fn add_group(self, optimizer: ModuleOptimizer, group: ParamGroup) -> ModuleOptimizer {
+    fn add_group(
+        self,
+        optimizer: ModuleOptimizer,
+        group: ParamGroup,
+        adam: Adam,
+    ) -> ModuleOptimizer {
         match self {
             Self::Sgd => optimizer.with_group(group, Resumable(sgd(0.0).build()), None),
-            Self::AdamW => optimizer.with_group(group, Resumable(adamw(0.0).build()), None),
+            Self::AdamW => optimizer.with_group(group, Resumable(adamw(0.0, adam).build()), None),
             Self::Lion => optimizer.with_group(group, Resumable(lion(0.0).build()), None),
         }
     }
 
     /// An optimizer for this module, and which parameters it decays.
-    pub fn init<M: Module>(self, module: &M, weight_decay: f64) -> (ModuleOptimizer, DecayGroups) {
+    pub fn init<M: Module>(
+        self,
+        module: &M,
+        weight_decay: f64,
+        adam: Adam,
+    ) -> (ModuleOptimizer, DecayGroups) {
         let mut groups = DecayGroups::default();
         module.visit(&mut groups);
-        let mut optimizer = self.build(weight_decay);
+        let mut optimizer = self.build(weight_decay, adam);
         if !groups.undecayed_ids.is_empty() {
             optimizer = self.add_group(
                 optimizer,
                 ParamGroup::from_ids(groups.undecayed_ids.clone()),
+                adam,
             );
         }
         (optimizer, groups)
@@ -83,9 +114,11 @@ fn sgd(decay: f64) -> SgdConfig {
     }
 }
 
-// Trap B57: Burn's epsilon of 1e-5 stands; the moments are f32, like the gradients.
-fn adamw(decay: f64) -> AdamWConfig {
-    AdamWConfig::new().with_weight_decay(decay as f32)
+fn adamw(decay: f64, adam: Adam) -> AdamWConfig {
+    AdamWConfig::new()
+        .with_weight_decay(decay as f32)
+        .with_beta_2(adam.beta2 as f32)
+        .with_epsilon(adam.epsilon as f32)
 }
 
 fn lion(decay: f64) -> LionConfig {

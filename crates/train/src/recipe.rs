@@ -102,6 +102,16 @@ impl<T: Task> Recipe<T> {
             "0 to 1",
         )?;
         within(
+            (0.0..1.0).contains(&o.beta2),
+            "optimizer.beta2",
+            "0 to below 1",
+        )?;
+        within(
+            o.epsilon > 0.0 && o.epsilon < 1.0,
+            "optimizer.epsilon",
+            "above 0 and below 1",
+        )?;
+        within(
             o.clip_norm >= 0.0 && o.clip_norm.is_finite(),
             "optimizer.clip_norm",
             "0 (off) or a positive number",

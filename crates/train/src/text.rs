@@ -1,6 +1,7 @@
 //! Language modelling with a Transformer: the next token (decoders), or tokens that were masked (encoders).
 
 mod args;
+mod limits;
 mod loaders;
 mod mask;
 mod model;
@@ -37,18 +38,21 @@ impl Task for Text {
     fn defaults() -> Defaults {
         Defaults {
             train: TrainRecipe {
-                batch: 16,
+                batch: 4,
                 accumulate: 1,
                 epochs: 1,
-                steps: None,
+                steps: Some(1000),
                 seed: 0,
                 save_every: 0,
             },
             optimizer: OptimizerRecipe {
                 name: OptimizerKind::AdamW,
-                lr: 3e-3,
+                lr: 4e-3,
                 weight_decay: 0.1,
                 clip_norm: 1.0,
+                // As GPT-3 and Llama; gradients of tokens that are rare are far below Burn's 1e-5.
+                beta2: 0.95,
+                epsilon: 1e-8,
             },
             schedule: Schedule::default(),
         }

@@ -49,7 +49,10 @@ impl<M: Trainable> Trainer<M> {
     ) -> Self {
         // Burn creates parameters at first use, which would count as activations of the first step.
         model.visit(&mut Touch);
-        let (optimizer, groups) = settings.optimizer.init(&model, settings.weight_decay);
+        let (optimizer, groups) =
+            settings
+                .optimizer
+                .init(&model, settings.weight_decay, settings.adam);
         let device = model.devices().into_iter().next().unwrap_or_default();
         let memory = StepMemory::new(&model, settings.optimizer, meter, origin);
         Self {
@@ -153,10 +156,10 @@ impl<M: Trainable> Trainer<M> {
     ) -> Result<(), TrainError> {
         let model = saved.load_model(self.model().clone())?;
         // Groups go by parameter ids, and those come with the record.
-        let (optimizer, _) = self
-            .settings
-            .optimizer
-            .init(&model, self.settings.weight_decay);
+        let (optimizer, _) =
+            self.settings
+                .optimizer
+                .init(&model, self.settings.weight_decay, self.settings.adam);
         self.optimizer = saved.load_optimizer(optimizer)?;
         self.model = Some(model);
         self.schedule = schedule;

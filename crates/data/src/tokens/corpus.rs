@@ -10,7 +10,7 @@ use super::{TextError, TokenFile, Tokenizer};
 use crate::Split;
 
 /// Part of a corpus that is validation, by default.
-pub const VAL_FRACTION: f64 = 0.1;
+pub const VAL_FRACTION: f64 = 0.05;
 
 /// Tokens in a training and a validation part: the last tokens are validation.
 #[derive(Debug)]

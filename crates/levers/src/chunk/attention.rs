@@ -4,6 +4,10 @@
 //! <https://arxiv.org/abs/2112.05682>); the backward computes each chunk's weights again from the
 //! logarithm of the sums (Dao et al. 2022, <https://arxiv.org/abs/2205.14135>, algorithm 4).
 
+#[cfg(feature = "flex")]
+mod on_flex;
+mod rules;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,7 +18,8 @@ use burn::tensor::{Bool, DType, FloatDType, Tensor};
 
 use super::mask::Mask;
 use super::ranges;
-use crate::ops::{LeanOps, Rule};
+use crate::ops::LeanOps;
+use rules::{Packed, Separate};
 
 /// The score of a hidden key: far below any other, and no infinity to subtract from another.
 const HIDDEN: f32 = -1e30;
@@ -313,180 +318,7 @@ fn visible(weights: Tensor<4>, hidden: Option<Tensor<4, Bool>>) -> Tensor<4> {
     }
 }
 
-/// Query, key and value apart.
-#[derive(Debug)]
-struct Separate(Pass);
-
-impl Rule for Separate {
-    fn keeps(&self) -> &'static [bool] {
-        &[true; 3]
-    }
-
-    fn forward(
-        &self,
-        inputs: Vec<DispatchTensor>,
-        _wanted: &[bool],
-    ) -> (DispatchTensor, Vec<DispatchTensor>) {
-        let (output, logarithms) = self.0.forward(three(inputs));
-        let output = output.swap_dims(1, 2).into_dispatch();
-        (output.clone(), vec![output, logarithms.into_dispatch()])
-    }
-
-    fn backward(
-        &self,
-        inputs: Vec<Option<DispatchTensor>>,
-        kept: Vec<DispatchTensor>,
-        gradient: DispatchTensor,
-        _wanted: &[bool],
-    ) -> Vec<Option<DispatchTensor>> {
-        let inputs = three(inputs.into_iter().flatten().collect());
-        let [output, logarithms] = two(kept);
-        let gradient = Tensor::from_dispatch(gradient);
-        let gradients = self.0.backward(inputs, output, logarithms, gradient, false);
-        gradients.into_iter().map(Some).collect()
-    }
-}
-
-/// Queries, keys and values in one tensor.
-#[derive(Debug)]
-struct Packed {
-    pass: Pass,
-    heads: usize,
-}
-
-impl Packed {
-    fn split(&self, qkv: Tensor<3>) -> [Tensor<4>; 3] {
-        let [batch, tokens, width] = qkv.dims();
-        let each = width / 3 / self.heads;
-        let qkv = qkv.reshape([batch, tokens, 3, self.heads, each]);
-        [0, 1, 2].map(|index| {
-            let part = [
-                0..batch,
-                0..tokens,
-                index..index + 1,
-                0..self.heads,
-                0..each,
-            ];
-            qkv.clone().slice(part).squeeze_dim::<4>(2).swap_dims(1, 2)
-        })
-    }
-}
-
-impl Rule for Packed {
-    fn keeps(&self) -> &'static [bool] {
-        &[true]
-    }
-
-    fn forward(
-        &self,
-        inputs: Vec<DispatchTensor>,
-        _wanted: &[bool],
-    ) -> (DispatchTensor, Vec<DispatchTensor>) {
-        let [qkv] = <[_; 1]>::try_from(inputs).expect("one input");
-        let (output, logarithms) = self.pass.forward(self.split(Tensor::from_dispatch(qkv)));
-        let output: Tensor<3> = output.flatten(2, 3);
-        let output = output.into_dispatch();
-        (output.clone(), vec![output, logarithms.into_dispatch()])
-    }
-
-    fn backward(
-        &self,
-        inputs: Vec<Option<DispatchTensor>>,
-        kept: Vec<DispatchTensor>,
-        gradient: DispatchTensor,
-        _wanted: &[bool],
-    ) -> Vec<Option<DispatchTensor>> {
-        let qkv = inputs.into_iter().flatten().next().expect("kept");
-        let qkv = Tensor::<3>::from_dispatch(qkv);
-        let [batch, tokens, width] = qkv.dims();
-        let heads = |x: DispatchTensor| {
-            let x = Tensor::<3>::from_dispatch(x);
-            let shape = [batch, tokens, self.heads, width / 3 / self.heads];
-            x.reshape(shape).swap_dims(1, 2)
-        };
-        let [output, logarithms] = <[_; 2]>::try_from(kept).expect("two kept");
-        let logarithms = Tensor::from_dispatch(logarithms);
-        let (output, gradient) = (heads(output), heads(gradient));
-        let gradients = self
-            .pass
-            .backward(self.split(qkv), output, logarithms, gradient, true);
-        gradients.into_iter().map(Some).collect()
-    }
-}
-
-fn three(tensors: Vec<DispatchTensor>) -> [Tensor<4>; 3] {
-    let tensors: [_; 3] = tensors.try_into().expect("query, key and value");
-    tensors.map(Tensor::from_dispatch)
-}
-
-fn two(tensors: Vec<DispatchTensor>) -> [Tensor<4>; 2] {
-    let tensors: [_; 2] = tensors.try_into().expect("output and logarithms");
-    tensors.map(Tensor::from_dispatch)
-}
-
 #[cfg(feature = "flex")]
 fn is_flex(x: &Tensor<4>) -> bool {
     matches!(x.clone().into_dispatch().kind, DispatchTensorKind::Flex(_))
-}
-
-/// The CPU's own kernels.
-#[cfg(feature = "flex")]
-mod on_flex {
-    use burn::backend::{DispatchTensor, Flex};
-    use burn::tensor::Tensor;
-
-    use super::{Pass, is_flex};
-    use crate::ops::flex::attention::{Spec, backward as gradients, forward as outputs};
-    use crate::ops::flex::by_dtype;
-    use crate::ops::{dispatch, primitive};
-
-    fn spec(pass: &Pass) -> Spec {
-        let padding = pass.mask.padding.clone();
-        Spec {
-            causal: pass.mask.causal,
-            chunks: [pass.chunks.queries, pass.chunks.keys],
-            padding: padding.map(|padding| padding.into_data().iter::<bool>().collect()),
-            offset: pass.mask.offset,
-        }
-    }
-
-    fn flex(x: Tensor<4>) -> burn::backend::tensor::FloatTensor<Flex> {
-        primitive::<Flex>(x.into_dispatch()).expect("on flex")
-    }
-
-    pub fn forward(pass: &Pass, inputs: &[Tensor<4>; 3]) -> Option<(Tensor<4>, Tensor<4>)> {
-        if !is_flex(&inputs[0]) {
-            return None;
-        }
-        let dtype = inputs[0].dtype();
-        let inputs = inputs.clone().map(flex);
-        let (output, logarithms) = by_dtype!(dtype, E => outputs::<E>(inputs, &spec(pass)));
-        let tensor = |x| Tensor::from_dispatch(dispatch::<Flex>(x));
-        Some((tensor(output), tensor(logarithms)))
-    }
-
-    pub fn backward(
-        pass: &Pass,
-        inputs: [Tensor<4>; 3],
-        output_and_gradient: [Tensor<4>; 2],
-        logarithms: Tensor<4>,
-        packed: bool,
-    ) -> Vec<DispatchTensor> {
-        let dtype = inputs[0].dtype();
-        let (inputs, outer) = (inputs.map(flex), output_and_gradient.map(flex));
-        let logarithms = flex(logarithms);
-        let all =
-            by_dtype!(dtype, E => gradients::<E>(inputs, outer, &logarithms, &spec(pass), packed));
-        let all = all.into_iter().map(dispatch::<Flex>);
-        match packed {
-            false => all.collect(),
-            true => all
-                .map(|one| {
-                    Tensor::<5>::from_dispatch(one)
-                        .flatten::<3>(2, 4)
-                        .into_dispatch()
-                })
-                .collect(),
-        }
-    }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use burn::backend::{Dispatch, DispatchTensor};
 #[cfg(feature = "flex")]
 use burn::backend::Flex;
+use burn::backend::{Dispatch, DispatchTensor};
 use burn::tensor::{FloatDType, Tensor};
 
 #[cfg(feature = "flex")]

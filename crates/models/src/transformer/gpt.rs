@@ -3,6 +3,7 @@
 mod block;
 mod config;
 mod generate;
+mod preset;
 mod state;
 
 use burn::module::Module;
@@ -15,8 +16,9 @@ use super::norm::Norm;
 use block::Surroundings;
 
 pub use block::{Block, Gpt2Block, LlamaBlock};
-pub use config::{Arch, GptConfig, Preset};
+pub use config::{Arch, GptConfig};
 pub use generate::{Generate, GenerateError};
+pub use preset::Preset;
 pub use state::State;
 
 /// A decoder; fields carry GPT-2's names in Hugging Face's library.

@@ -86,6 +86,10 @@ table! {
         weight_decay: f64,
         /// Largest global gradient norm; 0 does not clip.
         clip_norm: f64,
+        /// Decay of AdamW's second moment.
+        beta2: f64,
+        /// Added to the root of AdamW's second moment.
+        epsilon: f64,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::args::{Flags, set};
 /// Flags over the recipe's `[model]` and `[data]`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TextArgs {
-    /// tiny (a Llama of 1.9M parameters on bytes), small, medium, large, xl (GPT-2: 124M, 355M, 774M, 1.5B),
+    /// tiny (a Llama of 0.9M parameters on bytes), small, medium, large, xl (GPT-2: 124M, 355M, 774M, 1.5B),
     /// llama-7b, or bert-base (fills in masked tokens).
     #[arg(long, value_name = "NAME")]
     pub preset: Option<Size>,

@@ -10,8 +10,8 @@ use leanburn_memory::Bytes;
 use leanburn_models::transformer::gpt::State;
 use leanburn_models::{Encoder, Gpt};
 
-use super::Text;
 use super::recipe::Config;
+use super::{Text, limits};
 use crate::{Job, Score, TrainError, Trainable};
 
 /// A network with what its loss needs to know of the text.
@@ -41,6 +41,7 @@ impl Job<Text> {
     /// The network of the recipe: f32 master weights, half-precision compute, chunked, blocks recomputed or not.
     pub fn text_model(&self) -> Result<TextModel, TrainError> {
         let (recipe, device) = (&self.recipe, &self.device());
+        limits::check(recipe, self.loaders.tokens(), self.chosen.backend)?;
         let (model, offload) = (&recipe.model, recipe.offload);
         let (attention, loss) = (model.attention_chunk, model.loss_chunk);
         let (policy, checkpoint) = (self.policy, recipe.checkpoint.clone());

@@ -1,6 +1,6 @@
 //! Settings of a trainer.
 
-use crate::{OptimizerKind, Recipe, Task};
+use crate::{Adam, OptimizerKind, Recipe, Task};
 
 /// Settings of a trainer that no part of it owns.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,8 @@ pub struct Settings {
     pub optimizer: OptimizerKind,
     /// Weight decay on matrices and filters.
     pub weight_decay: f64,
+    /// Of AdamW.
+    pub adam: Adam,
     /// For the device's random numbers.
     pub seed: u64,
 }
@@ -25,6 +27,10 @@ impl Settings {
             clip_norm: Some(recipe.optimizer.clip_norm).filter(|norm| *norm > 0.0),
             optimizer: recipe.optimizer.name,
             weight_decay: recipe.optimizer.weight_decay,
+            adam: Adam {
+                beta2: recipe.optimizer.beta2,
+                epsilon: recipe.optimizer.epsilon,
+            },
             seed: recipe.train.seed,
         }
     }
@@ -36,6 +42,7 @@ impl Settings {
             clip_norm: None,
             optimizer: OptimizerKind::Sgd,
             weight_decay: 0.0,
+            adam: Adam::default(),
             seed: 0,
         }
     }

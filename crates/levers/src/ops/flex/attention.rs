@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use super::element::{Element, tensor};
 use super::exp::exp;
+use super::heads::{Place, View};
 use super::product::{Matrix, Shared, multiply};
 use super::rows::sum;
 use crate::chunk::ranges;
@@ -57,75 +58,6 @@ impl Spec {
             }
         }
     }
-}
-
-/// A `[batch, heads, tokens, width]` view whose last dimension is contiguous.
-struct View<'a, E> {
-    values: &'a [E],
-    start: usize,
-    strides: [usize; 3],
-    shape: [usize; 4],
-}
-
-impl<'a, E: Element> View<'a, E> {
-    fn of(tensor: &'a FlexTensor) -> Self {
-        let layout = tensor.layout();
-        let strides: Vec<usize> = layout.strides().iter().map(|s| *s as usize).collect();
-        let shape = [0, 1, 2, 3].map(|dim| layout.shape()[dim]);
-        Self {
-            values: tensor.storage(),
-            start: layout.start_offset(),
-            strides: [strides[0], strides[1], strides[2]],
-            shape,
-        }
-    }
-
-    /// Rows of one head, times `factor`.
-    fn read(&self, [batch, head]: [usize; 2], rows: Range<usize>, factor: f32, target: &mut [f32]) {
-        let width = self.shape[3];
-        for (row, target) in rows.zip(target.chunks_mut(width)) {
-            let start = self.start + offset([batch, head, row], self.strides);
-            E::widen(&self.values[start..start + width], target);
-            if factor != 1.0 {
-                target.iter_mut().for_each(|value| *value *= factor);
-            }
-        }
-    }
-
-    fn all(&self, at: [usize; 2]) -> Vec<f32> {
-        let [_, _, tokens, width] = self.shape;
-        let mut values = vec![0.0; tokens * width];
-        self.read(at, 0..tokens, 1.0, &mut values);
-        values
-    }
-}
-
-/// Where rows of an output go.
-struct Place<E> {
-    shared: Shared<E>,
-    start: usize,
-    strides: [usize; 3],
-    width: usize,
-}
-
-impl<E: Element> Place<E> {
-    /// # Safety
-    /// The place lies inside the buffer, and no other task writes this head.
-    unsafe fn write(&self, [batch, head]: [usize; 2], rows: Range<usize>, values: &[f32]) {
-        for (row, values) in rows.zip(values.chunks(self.width)) {
-            let start = self.start + offset([batch, head, row], self.strides);
-            // SAFETY: as the caller promises.
-            E::narrow(values, unsafe { self.shared.region(start, self.width) });
-        }
-    }
-}
-
-fn offset(place: [usize; 3], strides: [usize; 3]) -> usize {
-    place
-        .iter()
-        .zip(strides)
-        .map(|(i, stride)| i * stride)
-        .sum()
 }
 
 fn contiguous_rows(x: FlexTensor) -> FlexTensor {

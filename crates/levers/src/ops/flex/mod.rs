@@ -9,6 +9,7 @@ mod columns;
 mod conv;
 mod element;
 pub(crate) mod exp;
+mod heads;
 pub(crate) mod layer_norm;
 mod norm;
 pub(crate) mod pointwise;
