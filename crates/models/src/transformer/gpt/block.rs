@@ -28,6 +28,8 @@ pub(super) type Stream = (Tensor<3>, Vec<Tensor<4>>);
 
 /// One layer of a decoder.
 #[derive(Module, Debug)]
+// All blocks of a network are of one kind.
+#[allow(clippy::large_enum_variant)]
 pub enum Block {
     /// As GPT-2.
     Gpt2(Gpt2Block),
