@@ -17,7 +17,7 @@ use leanburn::memory::{CountingAllocator, Meter};
 use leanburn::models::{Depth, ResNetConfig, Stem};
 use leanburn::train::images::LearnerResNet;
 use leanburn::train::recipe::LossScaleRecipe;
-use leanburn::train::{Backend, OptimizerKind, Schedule, TrainError, choose, exit_code};
+use leanburn::train::{Adam, Backend, OptimizerKind, Schedule, TrainError, choose, exit_code};
 
 #[global_allocator]
 static ALLOC: CountingAllocator = CountingAllocator::system();
@@ -76,7 +76,7 @@ fn run(args: &Args) -> Result<(), TrainError> {
         .init(&device)
         .with_policy(policy);
     let model = LearnerResNet::new(model, LossScaler::new(rule)?, Some(5.0));
-    let (optimizer, _) = OptimizerKind::Sgd.init(&model, 5e-4);
+    let (optimizer, _) = OptimizerKind::Sgd.init(&model, 5e-4, Adam::default());
     let updates = (args.epochs * args.steps_per_epoch) as u64;
     let schedule = Schedule::default().start(0.05, updates, 0)?;
 
