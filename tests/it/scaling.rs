@@ -215,7 +215,7 @@ fn small_updates_reach_the_master() {
         .init(&device);
     let layer = Policy::computing(Precision::Bf16).attach(layer, &[]);
     let before = values(layer.weight.base())[0];
-    let (mut optimizer, _) = OptimizerKind::Sgd.init(&layer, 0.0);
+    let (mut optimizer, _) = OptimizerKind::Sgd.init(&layer, 0.0, Adam::default());
     let x = Tensor::<2>::ones([1, 1], &device).cast(FloatDType::BF16);
     let gradients = layer.forward(x).cast(FloatDType::F32).sum().backward();
     let gradients = burn::optim::GradientsParams::from_grads(gradients, &layer);
