@@ -119,21 +119,18 @@ fn an_encoder_learns_to_fill_in() {
     assert_eq!(trainer.model().clone().no_grad().gpt().map(|_| ()), None);
 }
 
-fn program() -> Command {
+fn bare() -> Command {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
     path.pop();
     let mut command = Command::new(path.join("examples").join("transformer_lm"));
-    command.args([
-        "--backend",
-        "flex",
-        "--layers",
-        "1",
-        "--heads",
-        "2",
-        "--width",
-        "16",
-    ]);
+    command.args(["--backend", "flex"]);
+    command
+}
+
+fn program() -> Command {
+    let mut command = bare();
+    command.args(["--layers", "1", "--heads", "2", "--width", "16"]);
     command.args(["--context", "16", "--batch", "4", "--sample", "20"]);
     command
 }
@@ -192,7 +189,7 @@ fn wrong_text_is_one_line_and_exit_code_two() {
         (&["--vocabulary", "20"], 2, "256 tokens"),
         (&["--data", plain], 1, "not a token file"),
     ] {
-        let output = program()
+        let output = bare()
             .arg("--output")
             .arg(folder.path().join("run"))
             .args(flags)
