@@ -98,7 +98,8 @@ impl TrainError {
     pub fn is_wrong_use(&self) -> bool {
         matches!(
             self,
-            Self::Recipe(_) | Self::Sizes(_)
+            Self::Recipe(_)
+                | Self::Sizes(_)
                 | Self::RecipeFile { .. }
                 | Self::Device(_)
                 | Self::Precision(_)
