@@ -10,7 +10,7 @@ use burn::backend::{Dispatch, DispatchTensor};
 use burn::tensor::{Bool, DType, FloatDType, IndexingUpdateOp, Int, Tensor};
 
 use super::ranges;
-use crate::ops::{LeanOps, Rule};
+use crate::ops::{InputGradients, LeanOps, Made, Rule};
 
 /// Cross-entropy of `hidden weightᵀ` against target classes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,8 @@ impl Default for CrossEntropy {
 }
 
 impl CrossEntropy {
-    fn chunk_of(&self, vocabulary: usize) -> usize {
+    /// Tokens of a chunk for a vocabulary; 0 is all.
+    pub fn chunk_of(&self, vocabulary: usize) -> usize {
         const LOGITS: usize = 1 << 21;
         self.chunk.unwrap_or((LOGITS / vocabulary.max(1)).max(16))
     }
@@ -139,11 +140,7 @@ impl Rule for Head {
         &[false; 2]
     }
 
-    fn forward(
-        &self,
-        inputs: Vec<DispatchTensor>,
-        wanted: &[bool],
-    ) -> (DispatchTensor, Vec<DispatchTensor>) {
+    fn forward(&self, inputs: Vec<DispatchTensor>, wanted: &[bool]) -> Made {
         let inputs: [_; 2] = inputs.try_into().expect("hidden and weight");
         let [hidden, stored] = inputs.map(Tensor::<2>::from_dispatch);
         let ([tokens, width], [vocabulary, _]) = (hidden.dims(), stored.dims());
@@ -181,11 +178,11 @@ impl Rule for Head {
 
     fn backward(
         &self,
-        _inputs: Vec<Option<DispatchTensor>>,
+        _inputs: Vec<DispatchTensor>,
         kept: Vec<DispatchTensor>,
         gradient: DispatchTensor,
         wanted: &[bool],
-    ) -> Vec<Option<DispatchTensor>> {
+    ) -> InputGradients {
         let gradient = Tensor::<1>::from_dispatch(gradient);
         let mut kept = kept.into_iter();
         let mut next = |wanted: &bool| {

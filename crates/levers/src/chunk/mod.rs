@@ -16,10 +16,7 @@ pub use cross_entropy::CrossEntropy;
 use std::ops::Range;
 
 /// Consecutive ranges of `size`, the last one shorter; one range where `size` is 0.
-pub(crate) fn ranges(
-    len: usize,
-    size: usize,
-) -> impl DoubleEndedIterator<Item = Range<usize>> + Clone {
+fn ranges(len: usize, size: usize) -> impl DoubleEndedIterator<Item = Range<usize>> + Clone {
     let size = if size == 0 { len.max(1) } else { size };
     (0..len.div_ceil(size)).map(move |index| index * size..((index + 1) * size).min(len))
 }

@@ -9,7 +9,7 @@ use burn::tensor::{FloatDType, Tensor};
 
 #[cfg(feature = "flex")]
 use super::flex::{by_dtype, layer_norm as kernel};
-use super::{LeanOps, Rule};
+use super::{InputGradients, LeanOps, Made, Rule};
 #[cfg(feature = "flex")]
 use super::{dispatch, primitive};
 
@@ -73,7 +73,7 @@ impl Rows {
 
     /// The CPU's own kernel.
     #[cfg(feature = "flex")]
-    fn on_flex(&self, inputs: &[DispatchTensor]) -> Option<(DispatchTensor, Vec<DispatchTensor>)> {
+    fn on_flex(&self, inputs: &[DispatchTensor]) -> Option<Made> {
         let mut inputs = inputs.iter().cloned().map(primitive::<Flex>);
         let (x, gamma) = (inputs.next()??, inputs.next()??);
         let beta = inputs.next().flatten();
@@ -88,11 +88,11 @@ impl Rows {
     #[cfg(feature = "flex")]
     fn backward_on_flex(
         &self,
-        inputs: &[Option<DispatchTensor>],
+        inputs: &[DispatchTensor],
         kept: &[DispatchTensor],
         gradient: &DispatchTensor,
-    ) -> Option<Vec<Option<DispatchTensor>>> {
-        let mut inputs = inputs.iter().flatten().cloned().map(primitive::<Flex>);
+    ) -> Option<InputGradients> {
+        let mut inputs = inputs.iter().cloned().map(primitive::<Flex>);
         let (x, gamma) = (inputs.next()??, inputs.next()??);
         let mut kept = kept.iter().cloned().filter_map(primitive::<Flex>);
         let (inverse, mean) = (kept.next()?, kept.next());
@@ -109,11 +109,7 @@ impl Rule for Rows {
         &[true, true, false]
     }
 
-    fn forward(
-        &self,
-        inputs: Vec<DispatchTensor>,
-        _wanted: &[bool],
-    ) -> (DispatchTensor, Vec<DispatchTensor>) {
+    fn forward(&self, inputs: Vec<DispatchTensor>, _wanted: &[bool]) -> Made {
         #[cfg(feature = "flex")]
         if let Some(result) = self.on_flex(&inputs) {
             return result;
@@ -142,16 +138,16 @@ impl Rule for Rows {
 
     fn backward(
         &self,
-        inputs: Vec<Option<DispatchTensor>>,
+        inputs: Vec<DispatchTensor>,
         kept: Vec<DispatchTensor>,
         gradient: DispatchTensor,
         wanted: &[bool],
-    ) -> Vec<Option<DispatchTensor>> {
+    ) -> InputGradients {
         #[cfg(feature = "flex")]
         if let Some(gradients) = self.backward_on_flex(&inputs, &kept, &gradient) {
             return gradients;
         }
-        let mut inputs = inputs.into_iter().flatten();
+        let mut inputs = inputs.into_iter();
         let x = Tensor::<2>::from_dispatch(inputs.next().expect("x"));
         let gamma = Tensor::<1>::from_dispatch(inputs.next().expect("gamma"));
         let mut kept = kept.into_iter().map(Tensor::<2>::from_dispatch);

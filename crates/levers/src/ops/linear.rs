@@ -6,7 +6,7 @@ use burn::backend::{Dispatch, DispatchTensor};
 use burn::nn::Linear;
 use burn::tensor::{FloatDType, Tensor};
 
-use super::{LeanOps, Rule};
+use super::{InputGradients, LeanOps, Made, Rule};
 use crate::precision::CastTo;
 
 /// Applies a Burn [`Linear`] to `x` `[..., in]`.
@@ -47,11 +47,7 @@ impl Rule for Product {
         &[true, true, false]
     }
 
-    fn forward(
-        &self,
-        inputs: Vec<DispatchTensor>,
-        _wanted: &[bool],
-    ) -> (DispatchTensor, Vec<DispatchTensor>) {
+    fn forward(&self, inputs: Vec<DispatchTensor>, _wanted: &[bool]) -> Made {
         let mut inputs = inputs.into_iter();
         let mut next = || inputs.next().expect("x and weight");
         let x = Tensor::<2>::from_dispatch(next());
@@ -71,12 +67,12 @@ impl Rule for Product {
 
     fn backward(
         &self,
-        inputs: Vec<Option<DispatchTensor>>,
+        inputs: Vec<DispatchTensor>,
         kept: Vec<DispatchTensor>,
         gradient: DispatchTensor,
         wanted: &[bool],
-    ) -> Vec<Option<DispatchTensor>> {
-        let mut inputs = inputs.into_iter().flatten();
+    ) -> InputGradients {
+        let mut inputs = inputs.into_iter();
         let mut next = || Tensor::<2>::from_dispatch(inputs.next().expect("x and weight"));
         let (x, weight) = (next(), next());
         let gradient = Tensor::<2>::from_dispatch(gradient);

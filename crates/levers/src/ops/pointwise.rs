@@ -11,7 +11,7 @@ use burn::tensor::{FloatDType, Tensor, activation::sigmoid};
 #[cfg(feature = "flex")]
 use super::flex::{self, exp::sigmoid as sigma};
 use super::layer_norm::rows;
-use super::{LeanOps, Rule};
+use super::{InputGradients, LeanOps, Made, Rule};
 #[cfg(feature = "flex")]
 use super::{dispatch, primitive};
 
@@ -99,14 +99,14 @@ impl Rule for Gelu {
         &[true]
     }
 
-    fn forward(
-        &self,
-        inputs: Vec<DispatchTensor>,
-        _wanted: &[bool],
-    ) -> (DispatchTensor, Vec<DispatchTensor>) {
-        let [x] = <[_; 1]>::try_from(inputs)
-            .expect("one input")
-            .map(Tensor::<2>::from_dispatch);
+    fn forward(&self, inputs: Vec<DispatchTensor>, _wanted: &[bool]) -> Made {
+        let [x] = <[_; 1]>::try_from(inputs).expect("one input");
+        #[cfg(feature = "flex")]
+        if let (Self::Tanh, Some(x)) = (self, primitive::<Flex>(x.clone())) {
+            let [y] = flex::pointwise::map([x], |[x]| [x * tanh_gate(x)]);
+            return (dispatch::<Flex>(y), Vec::new());
+        }
+        let x = Tensor::<2>::from_dispatch(x);
         let dtype = FloatDType::from(x.dtype());
         let y = self.value(x.cast(FloatDType::F32)).cast(dtype);
         (y.into_dispatch(), Vec::new())
@@ -114,12 +114,12 @@ impl Rule for Gelu {
 
     fn backward(
         &self,
-        inputs: Vec<Option<DispatchTensor>>,
+        inputs: Vec<DispatchTensor>,
         _kept: Vec<DispatchTensor>,
         gradient: DispatchTensor,
         _wanted: &[bool],
-    ) -> Vec<Option<DispatchTensor>> {
-        let x = inputs.into_iter().flatten().next().expect("kept");
+    ) -> InputGradients {
+        let x = inputs.into_iter().next().expect("kept");
         #[cfg(feature = "flex")]
         if let (Self::Tanh, [Some(x), Some(gradient)]) =
             (self, [&x, &gradient].map(|x| primitive::<Flex>(x.clone())))
@@ -146,11 +146,7 @@ impl Rule for SwiGlu {
         &[true; 2]
     }
 
-    fn forward(
-        &self,
-        inputs: Vec<DispatchTensor>,
-        _wanted: &[bool],
-    ) -> (DispatchTensor, Vec<DispatchTensor>) {
+    fn forward(&self, inputs: Vec<DispatchTensor>, _wanted: &[bool]) -> Made {
         let inputs = <[_; 2]>::try_from(inputs).expect("gate and up");
         #[cfg(feature = "flex")]
         if let [Some(gate), Some(up)] = inputs.clone().map(primitive::<Flex>) {
@@ -166,12 +162,11 @@ impl Rule for SwiGlu {
 
     fn backward(
         &self,
-        inputs: Vec<Option<DispatchTensor>>,
+        inputs: Vec<DispatchTensor>,
         _kept: Vec<DispatchTensor>,
         gradient: DispatchTensor,
         _wanted: &[bool],
-    ) -> Vec<Option<DispatchTensor>> {
-        let inputs: Vec<_> = inputs.into_iter().flatten().collect();
+    ) -> InputGradients {
         let inputs = <[_; 2]>::try_from(inputs).expect("gate and up");
         #[cfg(feature = "flex")]
         if let [Some(gate), Some(up), Some(gradient)] =

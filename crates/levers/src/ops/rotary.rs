@@ -5,7 +5,7 @@ use std::sync::Arc;
 use burn::backend::{Dispatch, DispatchTensor};
 use burn::tensor::{Device, FloatDType, Int, Tensor};
 
-use super::{LeanOps, Rule};
+use super::{InputGradients, LeanOps, Made, Rule};
 
 /// Angles of consecutive positions (Su et al. 2021, <https://arxiv.org/abs/2104.09864>), halves of a head
 /// paired as in Llama's published weights.
@@ -100,22 +100,18 @@ impl Rule for Rotation {
         &[false]
     }
 
-    fn forward(
-        &self,
-        inputs: Vec<DispatchTensor>,
-        _wanted: &[bool],
-    ) -> (DispatchTensor, Vec<DispatchTensor>) {
+    fn forward(&self, inputs: Vec<DispatchTensor>, _wanted: &[bool]) -> Made {
         let [x] = <[_; 1]>::try_from(inputs).expect("one input");
         (self.turn(x, 1.0), Vec::new())
     }
 
     fn backward(
         &self,
-        _inputs: Vec<Option<DispatchTensor>>,
+        _inputs: Vec<DispatchTensor>,
         _kept: Vec<DispatchTensor>,
         gradient: DispatchTensor,
         _wanted: &[bool],
-    ) -> Vec<Option<DispatchTensor>> {
+    ) -> InputGradients {
         vec![Some(self.turn(gradient, -1.0))]
     }
 }

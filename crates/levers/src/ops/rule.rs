@@ -15,27 +15,29 @@ use burn_autodiff::{Autodiff, NodeId};
 
 use super::{dispatch, primitive};
 
+/// An output, and what the backward needs besides the inputs.
+pub type Made = (DispatchTensor, Vec<DispatchTensor>);
+
+/// Gradients for the inputs, in their order.
+pub type InputGradients = Vec<Option<DispatchTensor>>;
+
 /// A differentiable operation of one to three float inputs and one output.
 pub trait Rule: Debug + Send + Sync {
-    /// Which inputs the backward gets back; the others leave only a shape behind.
+    /// Which inputs the backward gets back; nothing of the others is kept.
     fn keeps(&self) -> &'static [bool];
 
-    /// The output, and what the backward needs besides the inputs. `wanted` says which inputs want
-    /// a gradient.
-    fn forward(
-        &self,
-        inputs: Vec<DispatchTensor>,
-        wanted: &[bool],
-    ) -> (DispatchTensor, Vec<DispatchTensor>);
+    /// The output. `wanted` says which inputs want a gradient.
+    fn forward(&self, inputs: Vec<DispatchTensor>, wanted: &[bool]) -> Made;
 
-    /// The gradients for the inputs, at least where `wanted`.
+    /// The gradients, at least where `wanted`. `inputs` are those that [`Self::keeps`] names, `kept` is
+    /// what [`Self::forward`] handed out.
     fn backward(
         &self,
-        inputs: Vec<Option<DispatchTensor>>,
+        inputs: Vec<DispatchTensor>,
         kept: Vec<DispatchTensor>,
         gradient: DispatchTensor,
         wanted: &[bool],
-    ) -> Vec<Option<DispatchTensor>>;
+    ) -> InputGradients;
 }
 
 #[derive(Debug)]
@@ -43,7 +45,7 @@ pub(super) struct RuleBackward;
 
 #[derive(Clone, Debug)]
 pub(super) struct Saved {
-    inputs: Vec<Option<NodeId>>,
+    inputs: Vec<NodeId>,
     kept: Vec<DispatchTensor>,
     rule: Arc<dyn Rule>,
 }
@@ -58,8 +60,8 @@ impl RuleBackward {
     {
         let gradient = dispatch::<B>(grads.consume::<B>(&ops.node));
         let Saved { inputs, kept, rule } = ops.state;
-        let mut input = |id| dispatch::<B>(checkpointer.retrieve_node_output::<FloatTensor<B>>(id));
-        let inputs = inputs.into_iter().map(|id| id.map(&mut input)).collect();
+        let input = |id| dispatch::<B>(checkpointer.retrieve_node_output::<FloatTensor<B>>(id));
+        let inputs = inputs.into_iter().map(input).collect();
         let wanted = ops.parents.each_ref().map(Option::is_some);
         let gradients = rule.backward(inputs, kept, gradient, &wanted);
         for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
@@ -125,10 +127,9 @@ where
     match RuleBackward.prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(mut prep) => {
             let wants = inputs.iter().zip(rule.keeps());
+            let wants = wants.filter(|(_, keep)| **keep);
             let saved = Saved {
-                inputs: wants
-                    .map(|(input, keep)| keep.then(|| prep.checkpoint(input)))
-                    .collect(),
+                inputs: wants.map(|(input, _)| prep.checkpoint(input)).collect(),
                 kept,
                 rule,
             };

@@ -1,20 +1,21 @@
 //! Attention by the CPU's own kernels.
 
+mod heads;
+mod kernel;
+
 use burn::backend::{DispatchTensor, Flex};
 use burn::tensor::Tensor;
 
 use super::{Pass, is_flex};
-use crate::ops::flex::attention::{Spec, backward as gradients, forward as outputs};
 use crate::ops::flex::by_dtype;
 use crate::ops::{dispatch, primitive};
+use kernel::{Spec, backward as gradients, forward as outputs};
 
-fn spec(pass: &Pass) -> Spec {
+fn spec(pass: &Pass) -> Spec<'_> {
     let padding = pass.mask.padding.clone();
     Spec {
-        causal: pass.mask.causal,
-        chunks: [pass.chunks.queries, pass.chunks.keys],
+        pass,
         padding: padding.map(|padding| padding.into_data().iter::<bool>().collect()),
-        offset: pass.mask.offset,
     }
 }
 

@@ -4,7 +4,7 @@ use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
 use super::Pass;
-use crate::ops::Rule;
+use crate::ops::{InputGradients, Made, Rule};
 
 /// Query, key and value apart.
 #[derive(Debug)]
@@ -15,11 +15,7 @@ impl Rule for Separate {
         &[true; 3]
     }
 
-    fn forward(
-        &self,
-        inputs: Vec<DispatchTensor>,
-        _wanted: &[bool],
-    ) -> (DispatchTensor, Vec<DispatchTensor>) {
+    fn forward(&self, inputs: Vec<DispatchTensor>, _wanted: &[bool]) -> Made {
         let (output, logarithms) = self.0.forward(three(inputs));
         let output = output.swap_dims(1, 2).into_dispatch();
         (output.clone(), vec![output, logarithms.into_dispatch()])
@@ -27,12 +23,12 @@ impl Rule for Separate {
 
     fn backward(
         &self,
-        inputs: Vec<Option<DispatchTensor>>,
+        inputs: Vec<DispatchTensor>,
         kept: Vec<DispatchTensor>,
         gradient: DispatchTensor,
         _wanted: &[bool],
-    ) -> Vec<Option<DispatchTensor>> {
-        let inputs = three(inputs.into_iter().flatten().collect());
+    ) -> InputGradients {
+        let inputs = three(inputs);
         let [output, logarithms] = two(kept);
         let gradient = Tensor::from_dispatch(gradient);
         let gradients = self.0.backward(inputs, output, logarithms, gradient, false);
@@ -70,11 +66,7 @@ impl Rule for Packed {
         &[true]
     }
 
-    fn forward(
-        &self,
-        inputs: Vec<DispatchTensor>,
-        _wanted: &[bool],
-    ) -> (DispatchTensor, Vec<DispatchTensor>) {
+    fn forward(&self, inputs: Vec<DispatchTensor>, _wanted: &[bool]) -> Made {
         let [qkv] = <[_; 1]>::try_from(inputs).expect("one input");
         let (output, logarithms) = self.pass.forward(self.split(Tensor::from_dispatch(qkv)));
         let output: Tensor<3> = output.flatten(2, 3);
@@ -84,12 +76,12 @@ impl Rule for Packed {
 
     fn backward(
         &self,
-        inputs: Vec<Option<DispatchTensor>>,
+        inputs: Vec<DispatchTensor>,
         kept: Vec<DispatchTensor>,
         gradient: DispatchTensor,
         _wanted: &[bool],
-    ) -> Vec<Option<DispatchTensor>> {
-        let qkv = inputs.into_iter().flatten().next().expect("kept");
+    ) -> InputGradients {
+        let qkv = inputs.into_iter().next().expect("kept");
         let qkv = Tensor::<3>::from_dispatch(qkv);
         let [batch, tokens, width] = qkv.dims();
         let heads = |x: DispatchTensor| {

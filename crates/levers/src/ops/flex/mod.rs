@@ -4,17 +4,15 @@
 //! Burn-flex multiplies image by image and differentiates a convolution's weight by a convolution
 //! with a kernel as large as the image; `benches/step.rs` measures what the difference is.
 
-pub(crate) mod attention;
 mod columns;
 mod conv;
-mod element;
+pub(crate) mod element;
 pub(crate) mod exp;
-mod heads;
 pub(crate) mod layer_norm;
 mod norm;
 pub(crate) mod pointwise;
-mod product;
-mod rows;
+pub(crate) mod product;
+pub(crate) mod rows;
 mod squares;
 
 use burn::backend::ops::{ConvOptions, ModuleOps};

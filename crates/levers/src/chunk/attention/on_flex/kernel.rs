@@ -6,33 +6,22 @@ use std::ops::Range;
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::element::{Element, tensor};
-use super::exp::exp;
+use super::super::{HIDDEN, Pass};
 use super::heads::{Place, View};
-use super::product::{Matrix, Shared, multiply};
-use super::rows::sum;
 use crate::chunk::ranges;
+use crate::ops::flex::element::{Element, tensor};
+use crate::ops::flex::exp::exp;
+use crate::ops::flex::product::{Matrix, Shared, multiply};
+use crate::ops::flex::rows::sum;
 
-/// The score of a hidden key.
-const HIDDEN: f32 = -1e30;
-
-/// What one pass looks at.
-#[derive(Clone, Debug)]
-pub struct Spec {
-    pub causal: bool,
-    /// Queries and keys of a chunk; 0 takes all.
-    pub chunks: [usize; 2],
+/// A pass with its padding on the host.
+pub struct Spec<'a> {
+    pub pass: &'a Pass,
     /// `[batch, keys]`, true where a key is padding.
     pub padding: Option<Vec<bool>>,
-    /// Position of query 0 among the keys.
-    pub offset: i64,
 }
 
-impl Spec {
-    fn hides_all(&self, rows: &Range<usize>, columns: &Range<usize>) -> bool {
-        self.causal && columns.start as i64 > rows.end as i64 - 1 + self.offset
-    }
-
+impl Spec<'_> {
     /// Puts `value` wherever a query must not look.
     fn hide(
         &self,
@@ -42,12 +31,13 @@ impl Spec {
         padding: Option<&[bool]>,
         value: f32,
     ) {
-        if !self.causal && padding.is_none() {
+        let mask = &self.pass.mask;
+        if !mask.causal && padding.is_none() {
             return;
         }
         for (row, scores) in rows.clone().zip(scores.chunks_mut(columns.len())) {
-            if self.causal {
-                let seen = row as i64 + self.offset + 1 - columns.start as i64;
+            if mask.causal {
+                let seen = row as i64 + mask.offset + 1 - columns.start as i64;
                 let seen = seen.clamp(0, columns.len() as i64) as usize;
                 scores[seen..].fill(value);
             }
@@ -101,7 +91,7 @@ pub fn backward<E: Element>(
     [q, k, v]: [FlexTensor; 3],
     [output, gradient]: [FlexTensor; 2],
     logarithms: &FlexTensor,
-    spec: &Spec,
+    spec: &Spec<'_>,
     packed: bool,
 ) -> Vec<FlexTensor> {
     let all = [q, k, v, output, gradient].map(contiguous_rows);
@@ -159,7 +149,7 @@ pub fn backward<E: Element>(
 
 /// One head of one sequence.
 struct Head<'a, E> {
-    spec: &'a Spec,
+    spec: &'a Spec<'a>,
     at: [usize; 2],
     queries: &'a View<'a, E>,
     keys: Vec<f32>,
@@ -169,7 +159,7 @@ struct Head<'a, E> {
 
 impl<'a, E: Element> Head<'a, E> {
     fn new(
-        spec: &'a Spec,
+        spec: &'a Spec<'a>,
         at: [usize; 2],
         queries: &'a View<'a, E>,
         keys: &View<E>,
@@ -196,11 +186,11 @@ impl<'a, E: Element> Head<'a, E> {
     }
 
     fn rows(&self) -> impl Iterator<Item = Range<usize>> {
-        ranges(self.queries.shape[2], self.spec.chunks[0])
+        ranges(self.queries.shape[2], self.spec.pass.chunks.queries)
     }
 
     fn columns(&self) -> impl Iterator<Item = Range<usize>> {
-        ranges(self.keys.len() / self.width(), self.spec.chunks[1])
+        ranges(self.keys.len() / self.width(), self.spec.pass.chunks.keys)
     }
 
     fn matrix<'b>(&self, values: &'b [f32], rows: &Range<usize>) -> Matrix<'b> {
@@ -240,7 +230,7 @@ impl<'a, E: Element> Head<'a, E> {
             let mut mean = vec![0.0; rows.len() * width];
             let (mut largest, mut total) = (vec![HIDDEN; rows.len()], vec![0.0f32; rows.len()]);
             for columns in self.columns() {
-                if self.spec.hides_all(&rows, &columns) {
+                if self.spec.pass.mask.hides_all(&rows, &columns) {
                     break;
                 }
                 self.scores(&q, &rows, &columns, &mut scores);
@@ -299,7 +289,7 @@ impl<'a, E: Element> Head<'a, E> {
             let products: Vec<f32> = out.chunks(width).map(|row| sum(row) as f32).collect();
             let grads = Matrix::rows_of(&grad, width);
             for columns in self.columns() {
-                if self.spec.hides_all(&rows, &columns) {
+                if self.spec.pass.mask.hides_all(&rows, &columns) {
                     break;
                 }
                 let c = columns.len();

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use burn_flex::FlexTensor;
 
-use super::element::Element;
-use super::product::Shared;
+use crate::ops::flex::element::Element;
+use crate::ops::flex::product::Shared;
 
 /// A `[batch, heads, tokens, width]` view whose last dimension is contiguous.
 pub struct View<'a, E> {
