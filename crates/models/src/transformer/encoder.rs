@@ -5,13 +5,13 @@ mod layer;
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Embedding, Linear};
-use burn::tensor::{Bool, FloatDType, Int, Tensor, module::embedding};
+use burn::tensor::{Bool, Device, FloatDType, Int, Tensor, module::embedding as look_up};
 use leanburn_levers::checkpoint::Chain;
-use leanburn_levers::{
-    Attention, CheckpointPolicy, CrossEntropy, Gelu, Offload, Policy, gelu, linear as apply,
-};
+use leanburn_levers::{Attention, CheckpointPolicy, Gelu, Offload, Policy, gelu, linear as apply};
 
+use super::computing::Computing;
 use super::norm::Norm;
+use super::projection::{STD, embedding, linear};
 
 pub use config::EncoderConfig;
 pub use layer::EncoderLayer;
@@ -37,7 +37,9 @@ pub struct Encoder {
     pub transform: Option<Transform>,
     dropout: Dropout,
     #[module(skip)]
-    settings: Settings,
+    config: EncoderConfig,
+    #[module(skip)]
+    computing: Computing,
 }
 
 /// What BERT has in front of its masked-language head.
@@ -49,25 +51,15 @@ pub struct Transform {
     pub norm: Norm,
 }
 
-/// How an encoder computes.
-#[derive(Clone, Debug)]
-struct Settings {
-    config: EncoderConfig,
-    policy: Policy,
-    chain: Chain,
-    attention: Attention,
-    loss: CrossEntropy,
-}
-
 impl Encoder {
     /// The sizes.
     pub fn config(&self) -> &EncoderConfig {
-        &self.settings.config
+        &self.config
     }
 
     /// Computes by this policy from now on. Embeddings, norms, pooler and classifier stay in f32.
     pub fn with_policy(mut self, policy: Policy) -> Self {
-        self.settings.policy = policy;
+        self.computing.policy = policy;
         let f32_parts = [
             "word_embeddings",
             "position_embeddings",
@@ -80,24 +72,20 @@ impl Encoder {
 
     /// Recomputes by this policy in the backward from now on; the chain is the layers.
     pub fn with_checkpoint(mut self, policy: CheckpointPolicy, offload: Offload) -> Self {
-        self.settings.chain.policy = policy;
-        self.settings.chain.offload = offload;
+        self.computing.checkpoint(policy, offload);
         self
     }
 
     /// Queries and keys of an attention chunk, and tokens of a loss chunk; 0 takes all at once, `None` a size
     /// that suits.
     pub fn with_chunks(mut self, attention: Option<usize>, loss: Option<usize>) -> Self {
-        if let Some(size) = attention {
-            self.settings.attention = self.settings.attention.with_chunk(size);
-        }
-        self.settings.loss.chunk = loss;
+        self.computing.chunks(attention, loss);
         self
     }
 
     /// What is recomputed, and where kept inputs wait.
     pub fn checkpointing(&self) -> &Chain {
-        &self.settings.chain
+        &self.computing.chain
     }
 
     /// Outputs `[batch, tokens, width]` in the compute dtype. `types` is 0 or 1 a token, all 0 if left out;
@@ -112,13 +100,7 @@ impl Encoder {
         types: Option<Tensor<2, Int>>,
         padding: Option<Tensor<2, Bool>>,
     ) -> Tensor<3> {
-        let Settings {
-            config,
-            policy,
-            chain,
-            attention,
-            ..
-        } = &self.settings;
+        let (config, computing) = (&self.config, &self.computing);
         let [_, count] = tokens.dims();
         assert!(
             count <= config.context,
@@ -127,15 +109,17 @@ impl Encoder {
         );
         let types = types.unwrap_or_else(|| tokens.zeros_like());
         let positions = self.position_embeddings.weight.val();
-        let x = embedding(self.word_embeddings.weight.val(), tokens)
+        let x = look_up(self.word_embeddings.weight.val(), tokens)
             + positions.slice([0..count, 0..config.width]).unsqueeze()
-            + embedding(self.token_type_embeddings.weight.val(), types);
-        let x = self.embeddings_norm.forward(x.cast(policy.compute.dtype()));
+            + look_up(self.token_type_embeddings.weight.val(), types);
+        let x = self
+            .embeddings_norm
+            .forward(x.cast(computing.policy.compute.dtype()));
         let layers = self.layer.iter().cloned();
         let layers: Vec<_> = layers
-            .map(|layer| layer.within(*attention, padding.clone()))
+            .map(|layer| layer.within(computing.attention, padding.clone()))
             .collect();
-        chain.run(&layers, self.dropout.forward(x))
+        computing.chain.run(&layers, self.dropout.forward(x))
     }
 
     /// The first token's output through pooler and tanh, `[batch, width]` in f32.
@@ -162,7 +146,7 @@ impl Encoder {
     }
 
     /// The sum of the losses of filling in the tokens that `targets` names, `[1]` in f32; without logits for
-    /// all tokens at once. `targets` is `[batch, tokens]`, [`CrossEntropy::ignore`] where nothing is asked.
+    /// all tokens at once. `targets` is `[batch, tokens]`, [`CrossEntropy::ignore`](leanburn_levers::CrossEntropy::ignore) where nothing is asked.
     ///
     /// # Panics
     ///
@@ -181,13 +165,12 @@ impl Encoder {
         let hidden = gelu(apply(&transform.dense, hidden), Gelu::Exact);
         let hidden: Tensor<2> = transform.norm.forward(hidden).flatten(0, 1);
         let weight = self.word_embeddings.weight.val();
-        self.settings
+        self.computing
             .loss
             .sum(hidden, weight, targets.flatten(0, 1))
     }
 
-    pub(crate) fn new(config: &EncoderConfig, device: &burn::tensor::Device) -> Self {
-        use super::projection::{STD, embedding, linear};
+    fn new(config: &EncoderConfig, device: &Device) -> Self {
         let (d, epsilon) = (config.width, EncoderConfig::EPSILON);
         Self {
             word_embeddings: embedding(config.vocabulary, d, device),
@@ -206,16 +189,8 @@ impl Encoder {
                 norm: Norm::layer(d, epsilon, device),
             }),
             dropout: DropoutConfig::new(config.dropout).init(),
-            settings: Settings {
-                config: config.clone(),
-                policy: Policy::FP32,
-                chain: Chain {
-                    random: config.dropout > 0.0,
-                    ..Chain::default()
-                },
-                attention: Attention::default(),
-                loss: CrossEntropy::default(),
-            },
+            computing: Computing::new(Attention::default(), config.dropout),
+            config: config.clone(),
         }
     }
 }

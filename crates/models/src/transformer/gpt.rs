@@ -7,11 +7,12 @@ mod preset;
 mod state;
 
 use burn::module::Module;
-use burn::nn::{Dropout, DropoutConfig, Embedding, Linear};
+use burn::nn::{Dropout, Embedding, Linear};
 use burn::tensor::{Bool, FloatDType, Int, Tensor, module::embedding};
 use leanburn_levers::checkpoint::Chain;
-use leanburn_levers::{Attention, CheckpointPolicy, CrossEntropy, Offload, Policy, Rotary};
+use leanburn_levers::{CheckpointPolicy, Offload, Policy, Rotary};
 
+use super::computing::Computing;
 use super::norm::Norm;
 use block::Surroundings;
 
@@ -34,75 +35,48 @@ pub struct Gpt {
     pub ln_f: Norm,
     /// A head of its own, `[width, vocabulary]`.
     pub lm_head: Option<Linear>,
+    dropout: Dropout,
     #[module(skip)]
-    settings: Settings,
-}
-
-/// How a decoder computes.
-#[derive(Clone, Debug)]
-pub(super) struct Settings {
     config: GptConfig,
-    policy: Policy,
-    chain: Chain,
-    attention: Attention,
-    loss: CrossEntropy,
-}
-
-impl Settings {
-    pub(super) fn new(config: GptConfig) -> Self {
-        let random = config.dropout > 0.0;
-        Self {
-            config,
-            policy: Policy::FP32,
-            chain: Chain {
-                random,
-                ..Chain::default()
-            },
-            attention: Attention::causal(),
-            loss: CrossEntropy::default(),
-        }
-    }
+    #[module(skip)]
+    computing: Computing,
 }
 
 impl Gpt {
     /// The sizes.
     pub fn config(&self) -> &GptConfig {
-        &self.settings.config
+        &self.config
     }
 
     /// Computes by this policy from now on. Embeddings, norms and the head keep f32 parameters; their outputs
     /// are in the compute dtype, softmax and loss in f32.
     pub fn with_policy(mut self, policy: Policy) -> Self {
-        self.settings.policy = policy;
+        self.computing.policy = policy;
         policy.attach(self, &["wte", "wpe", "lm_head"])
     }
 
     /// Recomputes by this policy in the backward from now on; the chain is the blocks.
     pub fn with_checkpoint(mut self, policy: CheckpointPolicy, offload: Offload) -> Self {
-        self.settings.chain.policy = policy;
-        self.settings.chain.offload = offload;
+        self.computing.checkpoint(policy, offload);
         self
     }
 
     /// Queries and keys of an attention chunk, and tokens of a loss chunk; 0 takes all at once, `None` a size
     /// that suits.
     pub fn with_chunks(mut self, attention: Option<usize>, loss: Option<usize>) -> Self {
-        if let Some(size) = attention {
-            self.settings.attention = self.settings.attention.with_chunk(size);
-        }
-        self.settings.loss.chunk = loss;
+        self.computing.chunks(attention, loss);
         self
     }
 
     /// With label smoothing.
     pub fn with_smoothing(mut self, smoothing: f64) -> Self {
-        self.settings.loss.smoothing = smoothing;
+        self.computing.loss.smoothing = smoothing;
         self
     }
 
     /// What is recomputed, and where kept inputs wait.
     pub fn checkpointing(&self) -> &Chain {
-        &self.settings.chain
+        &self.computing.chain
     }
 
     /// Logits `[batch, tokens, vocabulary]` in f32, for `tokens` `[batch, tokens]`. `padding` `[batch,
@@ -116,7 +90,7 @@ impl Gpt {
     }
 
     /// The sum of the losses over targets that count, `[1]` in f32, without logits for all tokens at once.
-    /// `targets` is `[batch, tokens]`, [`CrossEntropy::ignore`] where there is none.
+    /// `targets` is `[batch, tokens]`, [`CrossEntropy::ignore`](leanburn_levers::CrossEntropy::ignore) where there is none.
     pub fn loss_sum(
         &self,
         tokens: Tensor<2, Int>,
@@ -128,7 +102,7 @@ impl Gpt {
 
     pub(crate) fn loss_of(&self, hidden: Tensor<3>, targets: Tensor<2, Int>) -> Tensor<1> {
         let hidden: Tensor<2> = hidden.flatten(0, 1);
-        self.settings
+        self.computing
             .loss
             .sum(hidden, self.head(), targets.flatten(0, 1))
     }
@@ -143,15 +117,13 @@ impl Gpt {
     }
 
     fn surroundings(&self, positions: usize, tokens: &Tensor<2, Int>) -> Surroundings {
-        let Settings {
-            config, attention, ..
-        } = &self.settings;
+        let config = &self.config;
         let rotary = (config.arch == Arch::Llama).then(|| {
             let width = config.width / config.heads;
             Rotary::new(positions, width, config.theta, &tokens.device())
         });
         Surroundings {
-            attention: *attention,
+            attention: self.computing.attention,
             rotary,
             ..Surroundings::default()
         }
@@ -159,7 +131,7 @@ impl Gpt {
 
     /// Embeds tokens whose first stands at position `start`.
     fn embed(&self, tokens: Tensor<2, Int>, start: usize) -> Tensor<3> {
-        let Settings { config, policy, .. } = &self.settings;
+        let config = &self.config;
         let [_, count] = tokens.dims();
         assert!(
             start + count <= config.context || self.wpe.is_none(),
@@ -175,11 +147,8 @@ impl Gpt {
                 .slice([start..start + count, 0..config.width]);
             x = x + rows.unsqueeze();
         }
-        self.dropout().forward(x.cast(policy.compute.dtype()))
-    }
-
-    fn dropout(&self) -> Dropout {
-        DropoutConfig::new(self.settings.config.dropout).init()
+        let dtype = self.computing.policy.compute.dtype();
+        self.dropout.forward(x.cast(dtype))
     }
 
     fn run(
@@ -191,7 +160,7 @@ impl Gpt {
         let blocks: Vec<_> = blocks
             .map(|(index, block)| block.within(surroundings(index)))
             .collect();
-        let (x, recorded) = self.settings.chain.run(&blocks, (x, Vec::new()));
+        let (x, recorded) = self.computing.chain.run(&blocks, (x, Vec::new()));
         (self.ln_f.forward(x), recorded)
     }
 

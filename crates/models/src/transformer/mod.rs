@@ -1,5 +1,6 @@
 //! Transformers: a decoder that writes ([`Gpt`]) and an encoder that reads ([`Encoder`]).
 
+mod computing;
 pub mod encoder;
 pub mod gpt;
 mod norm;
@@ -20,4 +21,28 @@ fn require(holds: bool, what: impl FnOnce() -> String) -> Result<(), SizeError> 
         true => Ok(()),
         false => Err(SizeError(what())),
     }
+}
+
+fn check_sizes(sizes: &[(&str, usize)]) -> Result<(), SizeError> {
+    for (name, size) in sizes {
+        let fits = (1..=u32::MAX as usize).contains(size);
+        require(fits, || {
+            format!("{name} must be 1 to {}, not {size}", u32::MAX)
+        })?;
+    }
+    Ok(())
+}
+
+fn check_heads(width: usize, heads: usize) -> Result<(), SizeError> {
+    require(width.is_multiple_of(heads), || {
+        let fitting = (1..=width.min(64)).filter(|n| width.is_multiple_of(*n));
+        let fitting: Vec<_> = fitting.collect();
+        format!("width {width} is no multiple of {heads} heads; heads may be {fitting:?}")
+    })
+}
+
+fn check_dropout(dropout: f64) -> Result<(), SizeError> {
+    require((0.0..1.0).contains(&dropout), || {
+        "dropout must be 0 to below 1".into()
+    })
 }

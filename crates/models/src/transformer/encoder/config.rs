@@ -3,7 +3,7 @@
 use burn::tensor::Device;
 
 use super::Encoder;
-use crate::transformer::{SizeError, require};
+use crate::transformer::{SizeError, check_dropout, check_heads, check_sizes};
 
 /// Sizes of an encoder.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,21 +97,9 @@ impl EncoderConfig {
             ("hidden", self.hidden),
             ("classes", self.classes.unwrap_or(1)),
         ];
-        for (name, size) in sizes {
-            let fits = (1..=u32::MAX as usize).contains(&size);
-            require(fits, || {
-                format!("{name} must be 1 to {}, not {size}", u32::MAX)
-            })?;
-        }
-        require(self.width.is_multiple_of(self.heads), || {
-            format!(
-                "width {} is no multiple of {} heads",
-                self.width, self.heads
-            )
-        })?;
-        require((0.0..1.0).contains(&self.dropout), || {
-            "dropout must be 0 to below 1".into()
-        })
+        check_sizes(&sizes)?;
+        check_heads(self.width, self.heads)?;
+        check_dropout(self.dropout)
     }
 
     /// Trainable parameters, from the sizes alone.

@@ -2,14 +2,17 @@
 
 use std::fmt;
 
+use burn::nn::DropoutConfig;
 use burn::tensor::Device;
+use leanburn_levers::Attention;
 use serde::{Deserialize, Serialize};
 
 use super::Gpt;
 use super::block::Block;
+use crate::transformer::computing::Computing;
 use crate::transformer::norm::Norm;
 use crate::transformer::projection::{STD, embedding, linear};
-use crate::transformer::{SizeError, require};
+use crate::transformer::{SizeError, check_dropout, check_heads, check_sizes, require};
 
 /// The two families of decoders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,27 +126,15 @@ impl GptConfig {
             ("width", width),
             ("hidden", self.hidden),
         ];
-        for (name, size) in sizes {
-            let fits = (1..=u32::MAX as usize).contains(&size);
-            require(fits, || {
-                format!("{name} must be 1 to {}, not {size}", u32::MAX)
-            })?;
-        }
-        require(width.is_multiple_of(heads), || {
-            let fitting: Vec<_> = (1..=width.min(64))
-                .filter(|n| width.is_multiple_of(*n))
-                .collect();
-            format!("width {width} is no multiple of {heads} heads; heads may be {fitting:?}")
-        })?;
+        check_sizes(&sizes)?;
+        check_heads(width, heads)?;
+        check_dropout(self.dropout)?;
         let even = self.arch == Arch::Gpt2 || (width / heads).is_multiple_of(2);
         require(even, || {
             format!(
                 "rotary positions need an even head width, not {}",
                 width / heads
             )
-        })?;
-        require((0.0..1.0).contains(&self.dropout), || {
-            "dropout must be 0 to below 1".into()
         })?;
         require(self.arch == Arch::Llama || self.tied, || {
             "a gpt2 has its head tied to the embedding; use arch = llama for a head of its own"
@@ -204,7 +195,9 @@ impl GptConfig {
                 .collect(),
             ln_f: last,
             lm_head: (!self.tied).then(|| linear([d, self.vocabulary], STD, false, device)),
-            settings: super::Settings::new(self.clone()),
+            dropout: DropoutConfig::new(self.dropout).init(),
+            computing: Computing::new(Attention::causal(), self.dropout),
+            config: self.clone(),
         })
     }
 }

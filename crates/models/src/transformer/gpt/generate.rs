@@ -6,7 +6,7 @@ use leanburn_memory::Bytes;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::{Arch, Gpt, State};
+use super::{Gpt, State};
 
 /// Why nothing can be generated.
 #[derive(Debug, thiserror::Error, PartialEq)]
@@ -164,11 +164,6 @@ impl Generate {
 impl Gpt {
     /// Bytes of a number in keys and values.
     fn element_bytes(&self) -> usize {
-        burn::tensor::DType::from(self.settings.policy.compute.dtype()).size()
-    }
-
-    /// Whether a text may go on beyond the context, segment by segment.
-    pub fn is_endless(&self) -> bool {
-        self.config().arch == Arch::Llama
+        burn::tensor::DType::from(self.computing.policy.compute.dtype()).size()
     }
 }
