@@ -7,9 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use leanburn::memory::{CountingAllocator, render};
 use leanburn::models::ResNet;
-use leanburn::train::{
-    ImageArgs, Images, Job, Report, RunArgs, Start, TrainError, exit_code, fit, interrupt, saved,
-};
+use leanburn::train::{ImageArgs, Images, Job, Report, RunArgs, TrainError, exit_code, interrupt};
 
 // Counts the heap, which is where the CPU backend keeps its tensors.
 #[global_allocator]
@@ -45,7 +43,9 @@ fn run(args: &Args) -> Result<Report<Images>, TrainError> {
     let (recipe, resumed) = args.run.start(&args.images)?;
     let job = Job::open(recipe)?;
     interrupt::install();
-    let report = train(args, &job, resumed)?;
+    let output = args.run.output();
+    let (report, model) = job.run(&output, resumed, build)?;
+    model.save_weights(&output.join("model.safetensors"))?;
 
     if args.run.json {
         println!("{}", report.to_json());
@@ -57,33 +57,6 @@ fn run(args: &Args) -> Result<Report<Images>, TrainError> {
         let fp32 = compare.then(|| job.measure_in_f32(build)).transpose()?;
         print!("{}", render(measured, fp32.as_ref()));
     }
-    Ok(report)
-}
-
-fn train(
-    args: &Args,
-    job: &Job<Images>,
-    resumed: Option<saved::Saved<Images>>,
-) -> Result<Report<Images>, TrainError> {
-    let output = args.run.output();
-    let mut trainer = job.trainer(build)?;
-    eprintln!("{}", job.describe(&trainer));
-    let start = match resumed {
-        Some(saved) => {
-            let (path, tried) = (saved.path.clone(), saved.state.tried);
-            eprintln!("resuming {} after update {tried}", path.display());
-            job.resume(&mut trainer, saved)?
-        }
-        None => Start::default(),
-    };
-    let mut progress = job.progress(&trainer);
-    let outcome = fit(&mut trainer, job, &output, start, &mut progress)?;
-    progress.finish();
-
-    let report = job.report(&trainer, outcome, &progress);
-    report.save(&output.join("report.json"))?;
-    let weights = output.join("model.safetensors");
-    trainer.into_model().save_weights(&weights)?;
     Ok(report)
 }
 

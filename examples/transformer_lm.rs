@@ -3,18 +3,16 @@
 //!
 //!     cargo run --example transformer_lm -- --preset tiny --context 256
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use leanburn::data::DataError;
-use leanburn::data::tokens::{InvalidUtf8, Tokenizer, build};
+use leanburn::data::tokens::{BuildReport, InvalidUtf8, Tokenizer, build};
+use leanburn::data::{DataError, TextError};
 use leanburn::memory::{Bytes, CountingAllocator, render};
 use leanburn::models::transformer::gpt::Generate;
 use leanburn::train::text::TextModel;
-use leanburn::train::{
-    Job, Report, RunArgs, Start, Text, TextArgs, TrainError, exit_code, fit, interrupt, saved,
-};
+use leanburn::train::{Job, Report, RunArgs, Text, TextArgs, TrainError, exit_code, interrupt};
 
 // Counts the heap, which is where the CPU backend keeps its tensors.
 #[global_allocator]
@@ -77,7 +75,9 @@ fn run(args: &mut Args) -> Result<Report<Text>, TrainError> {
     let (recipe, resumed) = args.run.start(&args.text)?;
     let job = Job::open(recipe)?;
     interrupt::install();
-    let (report, model) = train(args, &job, resumed)?;
+    let output = args.run.output();
+    let (report, model) = job.run(&output, resumed, Job::text_model)?;
+    model.save_weights(&output.join("model.safetensors"))?;
 
     if args.run.json {
         println!("{}", report.to_json());
@@ -93,11 +93,7 @@ fn run(args: &mut Args) -> Result<Report<Text>, TrainError> {
     Ok(report)
 }
 
-fn tokens(
-    args: &Args,
-    text: &PathBuf,
-    out: &PathBuf,
-) -> Result<leanburn::data::tokens::BuildReport, leanburn::data::TextError> {
+fn tokens(args: &Args, text: &Path, out: &Path) -> Result<BuildReport, TextError> {
     let tokenizer = match &args.text.tokenizer {
         Some(path) => Tokenizer::open(path)?,
         None => Tokenizer::Bytes,
@@ -107,33 +103,6 @@ fn tokens(
         false => InvalidUtf8::Refuse,
     };
     build(text, &tokenizer, invalid, out)
-}
-
-fn train(
-    args: &Args,
-    job: &Job<Text>,
-    resumed: Option<saved::Saved<Text>>,
-) -> Result<(Report<Text>, TextModel), TrainError> {
-    let output = args.run.output();
-    let mut trainer = job.trainer(Job::text_model)?;
-    eprintln!("{}", job.describe(&trainer));
-    let start = match resumed {
-        Some(saved) => {
-            let (path, tried) = (saved.path.clone(), saved.state.tried);
-            eprintln!("resuming {} after update {tried}", path.display());
-            job.resume(&mut trainer, saved)?
-        }
-        None => Start::default(),
-    };
-    let mut progress = job.progress(&trainer);
-    let outcome = fit(&mut trainer, job, &output, start, &mut progress)?;
-    progress.finish();
-
-    let report = job.report(&trainer, outcome, &progress);
-    report.save(&output.join("report.json"))?;
-    let model = trainer.into_model();
-    model.save_weights(&output.join("model.safetensors"))?;
-    Ok((report, model))
 }
 
 /// Lets the decoder write on from the prompt.

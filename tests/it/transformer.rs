@@ -6,8 +6,8 @@ mod segments;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
-use leanburn::levers::CrossEntropy;
+use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
+use leanburn::levers::{CrossEntropy, Policy, Precision};
 use leanburn::memory::census;
 use leanburn::models::transformer::gpt::Preset;
 use leanburn::models::{Encoder, EncoderConfig, Gpt, GptConfig, WeightsError};
@@ -423,6 +423,29 @@ fn parameters_are_counted_from_sizes() {
         .with_masked_head();
     let model = config.init(&device).unwrap();
     assert_eq!(census(&model).parameters.elements, config.parameters());
+}
+
+/// The classifier reads the pooled first token, in f32 whatever the layers compute in.
+#[test]
+fn an_encoder_classifies() {
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let config = EncoderConfig::new(2, 4, 32)
+        .with_vocabulary(61)
+        .with_classes(3);
+    let model = config.init(&device).unwrap();
+    let half = model.with_policy(Policy::computing(Precision::Bf16));
+    let tokens = Tensor::<2, Int>::from_data([[3, 1, 4], [1, 5, 9]], &device);
+    let logits = half.classify(tokens.clone(), None, None);
+    assert_eq!((logits.dims(), logits.dtype()), ([2, 3], DType::F32));
+    let classifier = half.classifier.as_ref().unwrap();
+    let pooled = half.pooled(half.hidden(tokens, None, None));
+    let bias = classifier.bias.as_ref().unwrap().val();
+    let expected = pooled.matmul(classifier.weight.val()) + bias.unsqueeze();
+    assert!(relative_error(&values(logits.clone()), &values(expected)) < 1e-5);
+    let grads = logits.sum().backward();
+    assert!(classifier.weight.val().grad(&grads).is_some());
+    assert!(half.word_embeddings.weight.val().grad(&grads).is_some());
 }
 
 /// Names as Hugging Face has them, through a file and back; a prefix or none, and known extras.

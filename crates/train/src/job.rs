@@ -1,5 +1,7 @@
 //! A recipe with its device and its data: everything around the model.
 
+use std::path::Path;
+
 use burn::tensor::Device;
 use leanburn_levers::{LossScaler, Policy};
 use leanburn_memory::{Bytes, Measurement, Meter, census};
@@ -8,7 +10,7 @@ use crate::saved::Saved;
 use crate::task::{Loaders, MicroBatch};
 use crate::{
     Chosen, Outcome, Progress, Recipe, Report, Settings, Start, Task, TrainError, Trainable,
-    Trainer, choose,
+    Trainer, choose, fit,
 };
 
 /// A run, ready to build its model.
@@ -83,6 +85,31 @@ impl<T: Task> Job<T> {
     /// Progress of this run from where a trainer stands.
     pub fn progress<M: Trainable>(&self, trainer: &Trainer<M>) -> Progress {
         Progress::new(T::ITEMS, self.updates, trainer.tried())
+    }
+
+    /// The whole run: says what it does, resumes, trains, and leaves `report.json` in `output`.
+    pub fn run<M: Trainable<Batch = T::Batch>>(
+        &self,
+        output: &Path,
+        resumed: Option<Saved<T>>,
+        build: impl FnOnce(&Self) -> Result<M, TrainError>,
+    ) -> Result<(Report<T>, M), TrainError> {
+        let mut trainer = self.trainer(build)?;
+        eprintln!("{}", self.describe(&trainer));
+        let start = match resumed {
+            Some(saved) => {
+                let (path, tried) = (saved.path.clone(), saved.state.tried);
+                eprintln!("resuming {} after update {tried}", path.display());
+                self.resume(&mut trainer, saved)?
+            }
+            None => Start::default(),
+        };
+        let mut progress = self.progress(&trainer);
+        let outcome = fit(&mut trainer, self, output, start, &mut progress)?;
+        progress.finish();
+        let report = self.report(&trainer, outcome, &progress);
+        report.save(&output.join("report.json"))?;
+        Ok((report, trainer.into_model()))
     }
 
     /// What will be run, in four lines.

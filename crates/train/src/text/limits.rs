@@ -1,5 +1,7 @@
 //! Tensors that a backend cannot address are refused before the first step.
 
+use leanburn_levers::{Attention, CrossEntropy};
+
 use super::Text;
 use super::recipe::Config;
 use crate::{Backend, Recipe, TrainError};
@@ -30,12 +32,14 @@ pub(super) fn check(
     };
     let all_tokens = batch.saturating_mul(context);
     let keys = context.saturating_add(recipe.data.carry as u128);
-    let queries = chunk(recipe.model.attention_chunk, context, 256);
-    let scores = queries.saturating_mul(chunk(recipe.model.attention_chunk, keys, 256));
+    let usual = Attention::default();
+    let attention = recipe.model.attention_chunk;
+    let queries = chunk(attention, context, usual.queries as u128);
+    let scores = queries.saturating_mul(chunk(attention, keys, usual.keys as u128));
     let logits = chunk(
         recipe.model.loss_chunk,
         all_tokens,
-        ((1 << 21) / vocabulary).max(16),
+        CrossEntropy::default().chunk_of(sizes[0]) as u128,
     );
     let (limit, most_tokens) = match backend {
         Backend::Flex => (CPU_ELEMENTS, u128::MAX),

@@ -7,7 +7,6 @@ use leanburn_data::tokens::{Corpus, HostTokens, SegmentedLoader, TextLoader, Tok
 use leanburn_data::{DataError, Split};
 
 use super::mask::Masking;
-use super::recipe::Config;
 use super::{Size, Text};
 use crate::task::{Loaders, MicroBatch};
 use crate::{Recipe, TrainError};
@@ -15,14 +14,19 @@ use crate::{Recipe, TrainError};
 /// Training and validation text.
 pub struct TextLoaders {
     corpus: Arc<Corpus>,
-    /// Independent windows.
-    train: TextLoader,
-    /// In order, instead.
-    segments: Option<SegmentedLoader>,
+    train: Training,
     val: TextLoader,
     masking: Option<Masking>,
     tokenizer: Tokenizer,
     vocabulary: usize,
+}
+
+/// How training walks through the text.
+enum Training {
+    /// Independent windows in random order.
+    Windows(TextLoader),
+    /// In order, for a model that carries its state.
+    Segments(SegmentedLoader),
 }
 
 impl TextLoaders {
@@ -35,10 +39,7 @@ impl TextLoaders {
         };
         let corpus = Arc::new(corpus.map_err(DataError::from)?);
         let tokens = usize::try_from(corpus.vocab()).unwrap_or(usize::MAX);
-        let vocabulary = match recipe.config(tokens) {
-            Config::Gpt(config) => config.vocabulary,
-            Config::Encoder(config) => config.vocabulary,
-        };
+        let vocabulary = recipe.config(tokens).vocabulary();
         if vocabulary < tokens {
             return Err(TrainError::Recipe(format!(
                 "vocabulary (model.vocabulary) is {vocabulary}, and the data have {tokens} tokens"
@@ -48,10 +49,15 @@ impl TextLoaders {
             TextLoader::new(corpus.clone(), split, train.batch, data.context, seed)
                 .map_err(DataError::from)
         };
-        let segments = (data.carry > 0).then(|| {
-            let (lanes, segment) = (train.batch, data.context);
-            SegmentedLoader::new(corpus.clone(), Split::Train, lanes, segment, data.separator)
-        });
+        let training = match data.carry {
+            0 => Training::Windows(loader(Split::Train)?),
+            _ => {
+                let (text, lanes, segment) = (corpus.clone(), train.batch, data.context);
+                let loader =
+                    SegmentedLoader::new(text, Split::Train, lanes, segment, data.separator);
+                Training::Segments(loader.map_err(DataError::from)?)
+            }
+        };
         let masking = (recipe.model.preset == Size::BertBase).then(|| Masking {
             part: data.masked,
             token: data.mask_token.unwrap_or(vocabulary - 1) as i64,
@@ -64,8 +70,7 @@ impl TextLoaders {
             )));
         }
         Ok(Self {
-            train: loader(Split::Train)?,
-            segments: segments.transpose().map_err(DataError::from)?,
+            train: training,
             val: loader(Split::Val)?,
             masking,
             tokenizer: tokenizer(recipe, tokens)?,
@@ -139,9 +144,9 @@ impl Loaders for TextLoaders {
         skip: usize,
     ) -> impl Iterator<Item = Result<HostTokens, DataError>> {
         let batches: Box<dyn Iterator<Item = Result<HostTokens, DataError>> + '_> =
-            match &self.segments {
-                Some(segments) => Box::new(segments.segments(skip)),
-                None => Box::new(self.train.epoch(epoch, skip)),
+            match &self.train {
+                Training::Windows(windows) => Box::new(windows.epoch(epoch, skip)),
+                Training::Segments(segments) => Box::new(segments.segments(skip)),
             };
         self.asked(batches, epoch as u64 + 1, skip)
     }
@@ -151,9 +156,9 @@ impl Loaders for TextLoaders {
     }
 
     fn batches(&self) -> usize {
-        match &self.segments {
-            Some(segments) => segments.batches(),
-            None => self.train.batches(),
+        match &self.train {
+            Training::Windows(windows) => windows.batches(),
+            Training::Segments(segments) => segments.batches(),
         }
     }
 

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use leanburn_data::tokens::VAL_FRACTION;
+use leanburn_models::transformer::Arch;
 use leanburn_models::transformer::gpt::Preset;
 use leanburn_models::{EncoderConfig, GptConfig};
 use serde::{Deserialize, Serialize};
 
 use super::Text;
+use crate::recipe::within;
 use crate::{Recipe, TrainError};
 
 /// A network by its name.
@@ -20,6 +22,12 @@ pub enum Size {
     Gpt(Preset),
     /// BERT base: 12 layers of width 768.
     BertBase,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self::Gpt(Preset::Tiny)
+    }
 }
 
 impl FromStr for Size {
@@ -64,7 +72,7 @@ impl From<Size> for String {
 }
 
 /// `[model]`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TransformerRecipe {
     /// `tiny`, `small`, `medium`, `large`, `xl` (GPT-2), `llama-7b` or `bert-base`; the keys below change its
@@ -98,24 +106,6 @@ pub struct TransformerRecipe {
     /// Weights under Hugging Face's names to start from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<PathBuf>,
-}
-
-impl Default for TransformerRecipe {
-    fn default() -> Self {
-        Self {
-            preset: Size::Gpt(Preset::Tiny),
-            layers: None,
-            heads: None,
-            width: None,
-            hidden: None,
-            vocabulary: None,
-            dropout: 0.0,
-            smoothing: 0.0,
-            attention_chunk: None,
-            loss_chunk: None,
-            weights: None,
-        }
-    }
 }
 
 /// `[data]`
@@ -165,10 +155,24 @@ pub(super) enum Config {
     Encoder(EncoderConfig),
 }
 
+impl Config {
+    pub fn vocabulary(&self) -> usize {
+        match self {
+            Self::Gpt(config) => config.vocabulary,
+            Self::Encoder(config) => config.vocabulary,
+        }
+    }
+}
+
 impl Recipe<Text> {
     /// The network for data of so many distinct tokens.
     pub(super) fn config(&self, tokens: usize) -> Config {
-        let (model, context) = (&self.model, self.data.context);
+        let model = &self.model;
+        // Published weights have a row for each of their positions.
+        let context = |base: usize| match model.weights {
+            Some(_) => base.max(self.data.context),
+            None => self.data.context,
+        };
         match model.preset {
             Size::Gpt(preset) => {
                 let base = preset.config();
@@ -178,23 +182,13 @@ impl Recipe<Text> {
                 );
                 let width = model.width.unwrap_or(base.width);
                 let mut config = match base.arch {
-                    leanburn_models::transformer::Arch::Gpt2 => {
-                        GptConfig::gpt2(layers, heads, width)
-                    }
-                    leanburn_models::transformer::Arch::Llama => {
-                        GptConfig::llama(layers, heads, width)
-                    }
+                    Arch::Gpt2 => GptConfig::gpt2(layers, heads, width),
+                    Arch::Llama => GptConfig::llama(layers, heads, width),
                 };
                 config.hidden = model.hidden.unwrap_or(config.hidden);
-                // Published weights have a row for each of their positions.
-                let context = if model.weights.is_some() {
-                    base.context.max(context)
-                } else {
-                    context
-                };
                 let config = config
                     .with_vocabulary(model.vocabulary.unwrap_or(tokens))
-                    .with_context(context)
+                    .with_context(context(base.context))
                     .with_dropout(model.dropout)
                     .with_tied(base.tied);
                 Config::Gpt(config)
@@ -207,14 +201,9 @@ impl Recipe<Text> {
                     model.width.unwrap_or(base.width),
                 );
                 config.hidden = model.hidden.unwrap_or(config.hidden);
-                let context = if model.weights.is_some() {
-                    base.context.max(context)
-                } else {
-                    context
-                };
                 let config = config
                     .with_vocabulary(model.vocabulary.unwrap_or(tokens + 1))
-                    .with_context(context)
+                    .with_context(context(base.context))
                     .with_dropout(model.dropout)
                     .with_masked_head();
                 Config::Encoder(config)
@@ -227,7 +216,7 @@ impl Recipe<Text> {
         let carry = self.data.carry > 0;
         match self.config(2) {
             Config::Gpt(config) => {
-                if carry && config.arch == leanburn_models::transformer::Arch::Gpt2 {
+                if carry && config.arch == Arch::Gpt2 {
                     return wrong(
                         "carry (data.carry) needs rotary positions, and GPT-2's are learned; use preset tiny or \
                          llama-7b, or carry = 0",
@@ -241,7 +230,7 @@ impl Recipe<Text> {
                         "carry (data.carry) is for decoders; use carry = 0 with an encoder",
                     );
                 }
-                crate::recipe::within(
+                within(
                     self.data.masked > 0.0 && self.data.masked < 1.0,
                     "data.masked",
                     "a fraction, above 0 and below 1",
