@@ -15,7 +15,7 @@ static ALLOC: CountingAllocator = CountingAllocator::system();
 
 /// Train a ResNet in mixed precision, with f32 master weights, and print its memory table.
 ///
-/// Without flags: ResNet-50 on the digits that ship with the repository, for about three minutes on
+/// Without flags: ResNet-50 on the digits that ship with the repository, for less than two minutes on
 /// two CPU cores.
 #[derive(Parser)]
 #[command(
