@@ -5,8 +5,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use leanburn::memory::{CountingAllocator, render};
-use leanburn::models::ResNet;
+use leanburn::memory::CountingAllocator;
 use leanburn::train::{ImageArgs, Images, Job, Report, RunArgs, TrainError, exit_code, interrupt};
 
 // Counts the heap, which is where the CPU backend keeps its tensors.
@@ -44,7 +43,7 @@ fn run(args: &Args) -> Result<Report<Images>, TrainError> {
     let job = Job::open(recipe)?;
     interrupt::install();
     let output = args.run.output();
-    let (report, model) = job.run(&output, resumed, build)?;
+    let (report, model) = job.run(&output, resumed)?;
     model.save_weights(&output.join("model.safetensors"))?;
 
     if args.run.json {
@@ -52,23 +51,8 @@ fn run(args: &Args) -> Result<Report<Images>, TrainError> {
         return Ok(report);
     }
     println!("{}", report.summary());
-    if let Some(measured) = &report.memory {
-        let compare = args.compare_fp32 && !report.interrupted;
-        let fp32 = compare.then(|| job.measure_in_f32(build)).transpose()?;
-        print!("{}", render(measured, fp32.as_ref()));
-    }
+    let compare = args.compare_fp32 && !report.interrupted;
+    let fp32 = compare.then(|| job.measure_in_f32()).transpose()?;
+    print!("{}", report.memory_table(fp32.as_ref()));
     Ok(report)
-}
-
-/// The network of the recipe: f32 master weights, half-precision compute, blocks recomputed or not.
-fn build(job: &Job<Images>) -> Result<ResNet, TrainError> {
-    let recipe = &job.recipe;
-    let mut model = recipe.resnet(job.loaders.classes()).init(&job.device());
-    if let Some(path) = &recipe.model.weights {
-        let (loaded, report) = model.load_weights(path, recipe.model.new_head)?;
-        eprintln!("{}: {report}", path.display());
-        model = loaded;
-    }
-    let model = model.with_policy(job.policy);
-    Ok(model.with_checkpoint(recipe.checkpoint.clone(), recipe.offload))
 }

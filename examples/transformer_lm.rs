@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use leanburn::data::tokens::{BuildReport, InvalidUtf8, Tokenizer, build};
 use leanburn::data::{DataError, TextError};
-use leanburn::memory::{Bytes, CountingAllocator, render};
+use leanburn::memory::{Bytes, CountingAllocator};
 use leanburn::models::transformer::gpt::Generate;
 use leanburn::train::text::TextModel;
 use leanburn::train::{Job, Report, RunArgs, Text, TextArgs, TrainError, exit_code, interrupt};
@@ -76,7 +76,7 @@ fn run(args: &mut Args) -> Result<Report<Text>, TrainError> {
     let job = Job::open(recipe)?;
     interrupt::install();
     let output = args.run.output();
-    let (report, model) = job.run(&output, resumed, Job::text_model)?;
+    let (report, model) = job.run(&output, resumed)?;
     model.save_weights(&output.join("model.safetensors"))?;
 
     if args.run.json {
@@ -84,9 +84,7 @@ fn run(args: &mut Args) -> Result<Report<Text>, TrainError> {
         return Ok(report);
     }
     println!("{}", report.summary());
-    if let Some(measured) = &report.memory {
-        print!("{}", render(measured, None));
-    }
+    print!("{}", report.memory_table(None));
     if !report.interrupted {
         write(args, &job, &model)?;
     }

@@ -26,6 +26,13 @@ pub fn alone() -> MutexGuard<'static, ()> {
     HEAP.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// Runs on one thread: each worker of a CPU kernel has buffers of its own, so a peak depends on how many
+/// happen to be at work.
+pub fn on_one_thread<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    pool.expect("a thread").install(f)
+}
+
 pub fn random<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<D> {
     Tensor::random(Shape::from(shape), Distribution::Normal(0.0, 1.0), device)
 }

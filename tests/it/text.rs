@@ -30,7 +30,7 @@ fn recipe(preset: Size) -> Recipe<Text> {
 fn train(recipe: Recipe<Text>) -> (Trainer<TextModel>, Outcome) {
     let folder = tempfile::tempdir().unwrap();
     let job = Job::open(recipe).unwrap();
-    let mut trainer = job.trainer(Job::text_model).unwrap();
+    let mut trainer = job.trainer(Job::network).unwrap();
     let mut progress = job.progress(&trainer);
     let start = Start::default();
     let outcome = fit(&mut trainer, &job, folder.path(), start, &mut progress).unwrap();
@@ -55,7 +55,7 @@ fn a_resumed_text_run_is_the_uninterrupted_one() {
             fit(trainer, job, folder, start, &mut progress).unwrap()
         };
     let mut job = Job::open(recipe).unwrap();
-    let mut whole = job.trainer(Job::text_model).unwrap();
+    let mut whole = job.trainer(Job::network).unwrap();
     let outcome = run(
         &job,
         &mut whole,
@@ -65,11 +65,11 @@ fn a_resumed_text_run_is_the_uninterrupted_one() {
     assert!(outcome.score.unwrap().bits_per_byte() < 8.0);
 
     let cut = folder.path().join("cut");
-    let mut first = job.trainer(Job::text_model).unwrap();
+    let mut first = job.trainer(Job::network).unwrap();
     job.updates = 5;
     run(&job, &mut first, Start::default(), &cut);
     job.updates = 12;
-    let mut second = job.trainer(Job::text_model).unwrap();
+    let mut second = job.trainer(Job::network).unwrap();
     let saved = saved::open(&cut, false, |_| ()).unwrap();
     let start = job.resume(&mut second, saved).unwrap();
     run(&job, &mut second, start, &cut);

@@ -31,6 +31,15 @@ struct File {
 }
 
 impl ImageFolder {
+    /// The classes alone: the folders of `root/train`, sorted by name.
+    ///
+    /// # Errors
+    ///
+    /// A folder that cannot be listed or has no classes.
+    pub fn classes(root: &Path) -> Result<Vec<String>, DataError> {
+        scan::classes(&root.join("train"))
+    }
+
     /// Lists `root/train` and `root/val`, in this order: (training, validation).
     ///
     /// The classes are the folders of `root/train`, sorted by name; the validation split shares them, so that a class

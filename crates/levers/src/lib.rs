@@ -11,6 +11,7 @@
 //! | clipping | [`gradients`] | unscale, check, global-norm clip in f32 |
 
 pub mod accumulate;
+pub mod captured;
 pub mod checkpoint;
 pub mod chunk;
 pub mod gradients;

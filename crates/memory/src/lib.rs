@@ -2,7 +2,9 @@
 //!
 //! Every row of the memory table has one definition, [`Row::meaning`], and predict, measure and
 //! compare all use it. A [`Meter`] reads one device; a [`census()`] counts what a module stores;
-//! a [`Measurement`] holds what one step took; [`Table`] prints it and [`to_json`] writes it.
+//! a [`Measurement`] holds what one step took; [`Table`] prints it and [`to_json`] writes it. A
+//! [`Prediction`] says the same of a step that was never run, from its [`trace`](trace::trace);
+//! [`compare()`] sets both side by side.
 //!
 //! ```
 //! use leanburn_memory::{Bytes, Ledger, Measurement, Phase, Row, render};
@@ -18,23 +20,33 @@
 
 pub mod allocator;
 pub mod bytes;
+pub mod catalogue;
 pub mod census;
+mod compare;
+pub mod formulas;
+pub mod growth;
 pub mod heap;
 pub mod json;
 pub mod ledger;
 pub mod meter;
+pub mod prediction;
 mod process;
+pub mod record;
 pub mod table;
 pub mod trace;
 
 pub use allocator::CountingAllocator;
 pub use bytes::{Bytes, BytesError};
+pub use catalogue::{Catalogue, CatalogueError, Gpu};
 pub use census::{Census, Count, census};
+pub use compare::{Comparison, Difference, compare};
+pub use growth::Growth;
 pub use json::to_json;
 pub use ledger::{Ledger, Measurement, Phase, Row};
 pub use meter::Meter;
+pub use prediction::{Confidence, Largest, Method, Prediction};
+pub use record::{Known, Mark, Record};
 pub use table::{Table, render};
-pub use trace::{Known, Mark, Trace};
 
 // The unit tests count their own heap.
 #[cfg(test)]

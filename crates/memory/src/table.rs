@@ -2,84 +2,112 @@
 
 use std::fmt;
 
-use crate::{Bytes, Measurement};
+use crate::{Bytes, Difference, Measurement};
 
 const NOT_REPORTED: &str = "not reported";
 
-/// The memory table of one step, beside the same step in fp32 where that was run too.
+/// The memory table of one step: as predicted, as measured with the signed difference, and beside the same
+/// step in fp32; whatever of these there is.
 ///
-/// `share` is the part of the measured peak; `ratio` is measured over fp32. Sizes are in binary
-/// units; what is not known says `not reported`.
-pub struct Table {
-    lines: Vec<Vec<String>>,
+/// `share` is the part of the peak (the measured one, where there is one); `difference` is predicted less
+/// measured; `ratio` is over fp32. Sizes are in binary units; what is not known says `not reported`.
+#[derive(Clone, Copy, Debug)]
+pub struct Table<'a> {
+    /// What was said before.
+    pub predicted: Option<&'a Measurement>,
+    /// What it was.
+    pub measured: Option<&'a Measurement>,
+    /// The same in fp32.
+    pub fp32: Option<&'a Measurement>,
 }
 
-impl Table {
-    /// The table of `measured`, with a column for `fp32` where given.
-    pub fn new(measured: &Measurement, fp32: Option<&Measurement>) -> Self {
-        let mut table = Table { lines: Vec::new() };
-        let mut head = vec!["memory", "measured at peak", "share"];
-        if fp32.is_some() {
-            head.extend(["fp32", "ratio"]);
-        }
-        table
-            .lines
-            .push(head.into_iter().map(str::to_owned).collect());
+type Read<'a> = &'a dyn Fn(&Measurement) -> Option<Bytes>;
 
-        for (row, bytes) in measured.rows.iter() {
-            let fp32 = fp32.map(|fp32| fp32.rows.get(row));
-            table.push(row.name(), bytes, Some(measured.peak), fp32);
+impl Table<'_> {
+    fn main(&self) -> Option<&Measurement> {
+        self.measured.or(self.predicted)
+    }
+
+    fn head(&self) -> Vec<String> {
+        let columns = [
+            ("memory", true),
+            ("predicted at peak", self.predicted.is_some()),
+            ("measured at peak", self.measured.is_some()),
+            (
+                "difference",
+                self.predicted.is_some() && self.measured.is_some(),
+            ),
+            ("share", true),
+            ("fp32", self.fp32.is_some()),
+            ("ratio", self.fp32.is_some()),
+        ];
+        let there = columns.into_iter().filter(|(_, there)| *there);
+        there.map(|(name, _)| name.to_owned()).collect()
+    }
+
+    fn line(&self, label: &str, read: Read, of_peak: bool) -> Vec<String> {
+        let [predicted, measured, fp32] =
+            [self.predicted, self.measured, self.fp32].map(|side| side.and_then(read));
+        let mut line = vec![label.to_owned()];
+        line.extend(self.predicted.map(|_| size(predicted)));
+        line.extend(self.measured.map(|_| size(measured)));
+        if self.predicted.is_some() && self.measured.is_some() {
+            line.push(difference(predicted, measured));
         }
-        let label = match fp32 {
-            // The two peaks need not fall in the same phase.
-            Some(fp32) if fp32.phase != measured.phase => {
-                format!("peak ({}, fp32: {})", measured.phase, fp32.phase)
-            }
-            _ => format!("peak ({})", measured.phase),
+        let main = if self.measured.is_some() {
+            measured
+        } else {
+            predicted
         };
-        let fp32_peak = fp32.map(|fp32| Some(fp32.peak));
-        table.push(&label, Some(measured.peak), Some(measured.peak), fp32_peak);
-        // What is kept after the forward is no part of the peak, so it has no share of it.
-        let fp32_kept = fp32.map(|fp32| fp32.kept_after_forward);
-        table.push(
-            "kept after the forward",
-            measured.kept_after_forward,
-            None,
-            fp32_kept,
-        );
-        table
-    }
-
-    /// The text of the table, the same as [`render`].
-    pub fn render(measured: &Measurement, fp32: Option<&Measurement>) -> String {
-        render(measured, fp32)
-    }
-
-    /// Adds a line; `fp32` is `None` where there is no such column.
-    fn push(
-        &mut self,
-        label: &str,
-        bytes: Option<Bytes>,
-        whole: Option<Bytes>,
-        fp32: Option<Option<Bytes>>,
-    ) {
-        let share = ratio(bytes, whole).map(|share| format!("{:.1} %", 100.0 * share));
-        let mut line = vec![label.to_owned(), size(bytes), share.unwrap_or_default()];
-        if let Some(fp32) = fp32 {
-            let ratio = ratio(bytes, fp32).map(|ratio| format!("{ratio:.2}x"));
+        let whole = self.main().map(|main| main.peak).filter(|_| of_peak);
+        let share = ratio(main, whole).map(|share| format!("{:.1} %", 100.0 * share));
+        line.push(share.unwrap_or_default());
+        if self.fp32.is_some() {
+            let ratio = ratio(main, fp32).map(|ratio| format!("{ratio:.2}x"));
             line.extend([size(fp32), ratio.unwrap_or_default()]);
         }
-        self.lines.push(line);
+        line
+    }
+
+    /// The peaks of the sides need not fall in the same phase.
+    fn peak_label(&self) -> String {
+        let Some(main) = self.main() else {
+            return "peak".into();
+        };
+        let mut label = format!("peak ({}", main.phase);
+        let others = [("predicted", self.predicted), ("fp32", self.fp32)];
+        for (name, side) in others {
+            if let Some(side) = side.filter(|side| side.phase != main.phase) {
+                label += &format!(", {name}: {}", side.phase);
+            }
+        }
+        label + ")"
+    }
+
+    fn lines(&self) -> Vec<Vec<String>> {
+        let mut lines = vec![self.head()];
+        for row in crate::Row::ALL {
+            lines.push(self.line(row.name(), &|side| side.rows.get(row), true));
+        }
+        lines.push(self.line(&self.peak_label(), &|side| Some(side.peak), true));
+        // What is kept after the forward is no part of the peak, so it has no share of it.
+        lines.push(self.line(
+            "kept after the forward",
+            &|side| side.kept_after_forward,
+            false,
+        ));
+        lines
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for Table<'_> {
     /// Labels to the left, numbers to the right, two spaces between.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = self.lines.first().map_or(0, Vec::len);
-        let widest = |column: usize| self.lines.iter().map(|line| line[column].len()).max();
+        let lines = self.lines();
+        let columns = lines.first().map_or(0, Vec::len);
+        let widest = |column: usize| lines.iter().map(|line| line[column].len()).max();
         let widths: Vec<usize> = (0..columns).filter_map(widest).collect();
-        for line in &self.lines {
+        for line in &lines {
             let mut text = format!("{:<width$}", line[0], width = widths[0]);
             for (cell, width) in line.iter().zip(&widths).skip(1) {
                 text.push_str(&format!("  {cell:>width$}"));
@@ -92,11 +120,29 @@ impl fmt::Display for Table {
 
 /// The memory table as text, one row a line, ending in a newline.
 pub fn render(measured: &Measurement, fp32: Option<&Measurement>) -> String {
-    Table::new(measured, fp32).to_string()
+    let table = Table {
+        predicted: None,
+        measured: Some(measured),
+        fp32,
+    };
+    table.to_string()
 }
 
 fn size(bytes: Option<Bytes>) -> String {
     bytes.map_or_else(|| NOT_REPORTED.to_owned(), |bytes| bytes.to_string())
+}
+
+/// In percent of what was measured; in bytes where nothing was.
+fn difference(predicted: Option<Bytes>, measured: Option<Bytes>) -> String {
+    let difference = Difference {
+        predicted,
+        measured,
+    };
+    match (difference.fraction(), difference.bytes()) {
+        (Some(fraction), _) => format!("{:+.1} %", 100.0 * fraction),
+        (None, Some(bytes)) if bytes != 0 => format!("+{}", Bytes(bytes.unsigned_abs())),
+        _ => String::new(),
+    }
 }
 
 /// `part / whole`, `None` where either is not known or the whole is 0.
@@ -161,9 +207,38 @@ framework                           not reported           not reported
 peak (backward, fp32: forward)         400.0 MiB  100.0 %     700.0 MiB  0.57x
 kept after the forward              not reported              600.0 MiB
 ";
+        assert_eq!(render(&half, Some(&step(Phase::Forward, 600))), expected);
+    }
+
+    #[test]
+    fn predicted_beside_measured() {
+        let (predicted, measured) = (step(Phase::Forward, 270), step(Phase::Backward, 300));
+        let table = Table {
+            predicted: Some(&predicted),
+            measured: Some(&measured),
+            fp32: None,
+        };
+        let text = table.to_string();
+        let line = |label: &str| text.lines().find(|line| line.starts_with(label)).unwrap();
+        let words = |label: &str| {
+            let cells = line(label).split("  ").map(str::trim);
+            cells
+                .filter(|cell| !cell.is_empty())
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(
-            Table::render(&half, Some(&step(Phase::Forward, 600))),
-            expected
+            words("activations"),
+            ["activations", "270.0 MiB", "300.0 MiB", "-10.0 %", "75.0 %"]
         );
+        assert_eq!(words("buffers"), ["buffers", "0 B", "0 B", "0.0 %"]);
+        assert!(line("peak").starts_with("peak (backward, predicted: forward)"));
+
+        let alone = Table {
+            measured: None,
+            ..table
+        };
+        assert!(alone.to_string().starts_with("memory  "));
+        assert_eq!(alone.lines()[4], ["activations", "270.0 MiB", "73.0 %"]);
     }
 }

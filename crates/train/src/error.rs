@@ -26,6 +26,9 @@ pub enum TrainError {
     /// The backend is not there.
     #[error("{0}")]
     Device(String),
+    /// A step that cannot be predicted.
+    #[error("no prediction: {0}")]
+    Prediction(String),
     /// A precision that is unknown, or that the device lacks.
     #[error(transparent)]
     Precision(#[from] PolicyError),

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use leanburn_memory::Growth;
+
 use crate::metrics::{Line, Metrics};
 use crate::saved::{self, State};
 use crate::task::{Loaders, MicroBatch};
@@ -42,6 +44,7 @@ pub fn fit<T: Task, M: Trainable<Batch = T::Batch>>(
         saved::clear(checkpoints)?;
     }
     let (epochs, mut score) = (job.recipe.train.epochs, None);
+    let mut growth = Growth::default();
     let mut at = start;
     while at.epoch < epochs && trainer.tried() < job.updates {
         let epoch = at.epoch + 1;
@@ -52,6 +55,10 @@ pub fn fit<T: Task, M: Trainable<Batch = T::Batch>>(
                 score: None,
                 interrupted: true,
             });
+        }
+        let in_use = trainer.meter().current();
+        if let Some(warning) = in_use.and_then(|in_use| growth.observe(in_use)) {
+            progress.say(&format!("warning: {warning}"));
         }
         // Before the evaluation, whose failure must not cost the epoch.
         save(trainer, job, walk.end, checkpoints)?;

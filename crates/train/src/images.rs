@@ -4,6 +4,7 @@ mod args;
 mod classify;
 mod learner;
 mod loaders;
+mod network;
 mod recipe;
 
 use leanburn_data::Batch;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use leanburn_levers::{LossScaler, Policy};
-use leanburn_memory::{Bytes, Measurement, Meter, census};
+use leanburn_memory::{Bytes, Measurement, Meter, Prediction, census};
 
 use crate::saved::Saved;
-use crate::task::{Loaders, MicroBatch};
+use crate::task::{Builds, Loaders, MicroBatch};
 use crate::{
     Chosen, Outcome, Progress, Recipe, Report, Settings, Start, Task, TrainError, Trainable,
-    Trainer, choose, fit,
+    Trainer, choose, fit, predict,
 };
 
 /// A run, ready to build its model.
@@ -87,31 +87,6 @@ impl<T: Task> Job<T> {
         Progress::new(T::ITEMS, self.updates, trainer.tried())
     }
 
-    /// The whole run: says what it does, resumes, trains, and leaves `report.json` in `output`.
-    pub fn run<M: Trainable<Batch = T::Batch>>(
-        &self,
-        output: &Path,
-        resumed: Option<Saved<T>>,
-        build: impl FnOnce(&Self) -> Result<M, TrainError>,
-    ) -> Result<(Report<T>, M), TrainError> {
-        let mut trainer = self.trainer(build)?;
-        eprintln!("{}", self.describe(&trainer));
-        let start = match resumed {
-            Some(saved) => {
-                let (path, tried) = (saved.path.clone(), saved.state.tried);
-                eprintln!("resuming {} after update {tried}", path.display());
-                self.resume(&mut trainer, saved)?
-            }
-            None => Start::default(),
-        };
-        let mut progress = self.progress(&trainer);
-        let outcome = fit(&mut trainer, self, output, start, &mut progress)?;
-        progress.finish();
-        let report = self.report(&trainer, outcome, &progress);
-        report.save(&output.join("report.json"))?;
-        Ok((report, trainer.into_model()))
-    }
-
     /// What will be run, in four lines.
     pub fn describe<M: Trainable>(&self, trainer: &Trainer<M>) -> String {
         format!(
@@ -149,17 +124,62 @@ impl<T: Task> Job<T> {
             unreadable: self.loaders.unreadable(),
             interrupted: outcome.interrupted,
             memory: trainer.measurement().cloned(),
+            predicted: None,
         }
+    }
+}
+
+impl<T: Builds> Job<T> {
+    /// The network of the recipe on this job's device.
+    pub fn network(&self) -> Result<T::Network, TrainError> {
+        let facts = T::facts_of(&self.loaders);
+        T::check(&self.recipe, &facts, self.chosen.backend)?;
+        let network = T::init(&self.recipe, &facts, &self.device())?;
+        let network = T::load(&self.recipe, network)?;
+        Ok(T::with_levers(&self.recipe, self.policy, network))
+    }
+
+    /// What a step will take; a run goes on where that cannot be said.
+    pub fn predict(&self) -> Result<Prediction, TrainError> {
+        let facts = T::facts_of(&self.loaders);
+        predict(&self.recipe, &facts, self.policy, self.chosen.backend)
+    }
+
+    /// The whole run: says what it does, resumes, trains, and leaves `report.json` in `output`.
+    pub fn run(
+        &self,
+        output: &Path,
+        resumed: Option<Saved<T>>,
+    ) -> Result<(Report<T>, T::Network), TrainError> {
+        let predicted = self.predict();
+        let mut trainer = self.trainer(Self::network)?;
+        eprintln!("{}", self.describe(&trainer));
+        match &predicted {
+            Ok(predicted) => eprintln!("peak of {} predicted", predicted.peak),
+            Err(error) => eprintln!("{error}"),
+        }
+        let start = match resumed {
+            Some(saved) => {
+                let (path, tried) = (saved.path.clone(), saved.state.tried);
+                eprintln!("resuming {} after update {tried}", path.display());
+                self.resume(&mut trainer, saved)?
+            }
+            None => Start::default(),
+        };
+        let mut progress = self.progress(&trainer);
+        let outcome = fit(&mut trainer, self, output, start, &mut progress)?;
+        progress.finish();
+        let mut report = self.report(&trainer, outcome, &progress);
+        report.predicted = predicted.ok();
+        report.save(&output.join("report.json"))?;
+        Ok((report, trainer.into_model()))
     }
 
     /// The memory of the same step in f32, from two updates of a model of its own.
-    pub fn measure_in_f32<M: Trainable<Batch = T::Batch>>(
-        mut self,
-        build: impl FnOnce(&Self) -> Result<M, TrainError>,
-    ) -> Result<Measurement, TrainError> {
+    pub fn measure_in_f32(mut self) -> Result<Measurement, TrainError> {
         self.policy = Policy::FP32;
         self.recipe.precision.loss_scale = Default::default();
-        let mut trainer = self.trainer(build)?;
+        let mut trainer = self.trainer(Self::network)?;
         let accumulate = self.recipe.train.accumulate;
         for batch in self.loaders.train(0, 0).take(2 * accumulate) {
             trainer.micro_step(batch?.into_device(&self.device()));

@@ -1,6 +1,7 @@
 //! Burn's optimizers, with weight decay kept away from norms and biases.
 
 mod resumable;
+mod traced;
 
 use burn::module::{Module, ModuleVisitor, Param, ParamGroup, ParamId};
 use burn::optim::decay::WeightDecayConfig;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::names;
 use resumable::Resumable;
+pub(crate) use traced::Traced;
 
 /// Which optimizer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

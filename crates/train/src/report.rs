@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leanburn_memory::{Measurement, to_json};
+use leanburn_memory::{Measurement, Prediction, Table, compare, to_json};
 use serde_json::{Value, json};
 
 use crate::{Backend, Recipe, Score, Task, TrainError};
@@ -36,11 +36,14 @@ pub struct Report<T: Task> {
     pub interrupted: bool,
     /// The most demanding step.
     pub memory: Option<Measurement>,
+    /// What was predicted of it.
+    pub predicted: Option<Prediction>,
 }
 
 impl<T: Task> Report<T> {
     /// One object; the task's facts and measures stand among the entries that every run has.
     pub fn to_json(&self) -> Value {
+        let predicted = self.predicted.as_ref().map(Prediction::step);
         let mut report = json!({
             "model": T::model_name(&self.recipe.model),
             "backend": self.backend.name(),
@@ -59,7 +62,7 @@ impl<T: Task> Report<T> {
             "loss": self.score.map(|score| score.loss()),
             "unreadable": self.unreadable,
             "interrupted": self.interrupted,
-            "memory": to_json(None, self.memory.as_ref()),
+            "memory": to_json(predicted.as_ref(), self.memory.as_ref()),
         });
         report[format!("{}_per_second", T::ITEMS)] = json!(self.items_per_second);
         for (name, fact) in T::facts(&self.recipe) {
@@ -95,6 +98,27 @@ impl<T: Task> Report<T> {
             );
         }
         text
+    }
+
+    /// The memory table, and a warning where the prediction was off; empty where nothing was measured.
+    pub fn memory_table(&self, fp32: Option<&Measurement>) -> String {
+        let Some(measured) = &self.memory else {
+            return String::new();
+        };
+        let predicted = self.predicted.as_ref().map(Prediction::step);
+        let table = Table {
+            predicted: predicted.as_ref(),
+            measured: Some(measured),
+            fp32,
+        };
+        let compared = self
+            .predicted
+            .as_ref()
+            .map(|predicted| compare(predicted, measured));
+        match compared.and_then(|compared| compared.warning()) {
+            Some(warning) => format!("{table}warning: {warning}\n"),
+            None => table.to_string(),
+        }
     }
 
     /// Writes `report.json`.

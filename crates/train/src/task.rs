@@ -4,12 +4,13 @@ use std::fmt::Debug;
 
 use burn::tensor::Device;
 use leanburn_data::DataError;
+use leanburn_levers::Policy;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::recipe::Defaults;
-use crate::{Recipe, Score, TrainError};
+use crate::{Backend, Recipe, Score, TrainError, Trainable};
 
 /// A number that scores are told in: its key in reports and column in `metrics.csv`, and how to take it.
 pub type Measure = (&'static str, fn(&Score) -> f64);
@@ -59,6 +60,46 @@ pub trait Task: Copy + Debug + PartialEq + 'static {
 
     /// The measures of a score in words, such as `accuracy 97.22 %`.
     fn tell(score: &Score) -> String;
+}
+
+/// A task whose network follows from the recipe and a few facts of the data: what the programs run and
+/// what can be predicted without data or device.
+pub trait Builds: Task {
+    /// What is trained.
+    type Network: Trainable<Batch = Self::Batch>;
+    /// What the data decide about the network, such as the number of classes.
+    type Facts: Clone + Debug;
+
+    /// The facts of opened data.
+    fn facts_of(loaders: &Self::Loaders) -> Self::Facts;
+
+    /// The same without opening more of the data than their description.
+    fn facts(recipe: &Recipe<Self>) -> Result<Self::Facts, TrainError>;
+
+    /// Checks what only backend, facts and recipe together can tell.
+    fn check(
+        _recipe: &Recipe<Self>,
+        _facts: &Self::Facts,
+        _backend: Backend,
+    ) -> Result<(), TrainError> {
+        Ok(())
+    }
+
+    /// The network in f32, with new weights.
+    fn init(
+        recipe: &Recipe<Self>,
+        facts: &Self::Facts,
+        device: &Device,
+    ) -> Result<Self::Network, TrainError>;
+
+    /// The same with the weights that the recipe names, if it names any.
+    fn load(recipe: &Recipe<Self>, network: Self::Network) -> Result<Self::Network, TrainError>;
+
+    /// The same with the recipe's levers: dtypes, chunks, recomputation.
+    fn with_levers(recipe: &Recipe<Self>, policy: Policy, network: Self::Network) -> Self::Network;
+
+    /// A full micro-batch without data.
+    fn blank(recipe: &Recipe<Self>, facts: &Self::Facts, device: &Device) -> Self::Batch;
 }
 
 /// A table of the recipe. Derive serde's traits with `#[serde(default, deny_unknown_fields)]`.

@@ -5,6 +5,7 @@ mod limits;
 mod loaders;
 mod mask;
 mod model;
+mod network;
 mod recipe;
 
 use leanburn_data::tokens::Tokens;
@@ -17,6 +18,7 @@ use crate::{OptimizerKind, Recipe, Schedule, Score, Task, TrainError};
 pub use args::TextArgs;
 pub use loaders::TextLoaders;
 pub use model::{Network, TextModel};
+pub use network::TextFacts;
 pub use recipe::{Size, TextData, TransformerRecipe};
 
 /// Language modelling.

@@ -9,8 +9,9 @@ use burn::module::{ModuleVisitor, Param};
 use burn::optim::ModuleOptimizer;
 use burn::tensor::{Device, Tensor};
 use leanburn_levers::{Accumulator, LossScale, LossScaler};
-use leanburn_memory::{Bytes, Measurement, Meter};
+use leanburn_memory::{Bytes, Known, Measurement, Meter};
 
+use crate::optimizer::Traced;
 use crate::saved::Saved;
 use crate::{DecayGroups, Schedule, Task, TrainError, Trainable};
 use memory::StepMemory;
@@ -23,6 +24,7 @@ const AWAY: &str = "the model is away only while the optimizer has it";
 pub struct Trainer<M: Trainable> {
     model: Option<M>,
     optimizer: ModuleOptimizer,
+    traced: Traced,
     schedule: ModuleLrScheduler,
     scaler: LossScaler,
     window: Accumulator<M>,
@@ -58,6 +60,7 @@ impl<M: Trainable> Trainer<M> {
         Self {
             model: Some(model),
             optimizer,
+            traced: Traced::new(&settings),
             schedule,
             scaler,
             window: Accumulator::default(),
@@ -141,6 +144,11 @@ impl<M: Trainable> Trainer<M> {
     /// What the most demanding step so far held.
     pub fn measurement(&self) -> Option<&Measurement> {
         self.memory.largest.as_ref()
+    }
+
+    /// What is known without measuring of the micro-step that was begun last.
+    pub fn known(&self) -> &Known {
+        &self.memory.known
     }
 
     /// The meter behind it.

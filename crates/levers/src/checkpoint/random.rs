@@ -19,7 +19,10 @@ thread_local! {
 /// repeats itself, dropout masks included. The device's generator is one for all threads, so two
 /// runs that train at once in one process share it, with or without checkpointing.
 pub fn seed(device: &Device, seed: u64) {
-    device.seed(seed);
+    // The capture device draws nothing.
+    if !leanburn_memory::trace::is_tracing() {
+        device.seed(seed);
+    }
     STREAM.set(seed);
 }
 

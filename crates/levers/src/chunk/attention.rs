@@ -15,10 +15,11 @@ use std::sync::Arc;
 use burn::backend::DispatchTensorKind;
 use burn::backend::{Dispatch, DispatchTensor};
 use burn::tensor::{Bool, DType, FloatDType, Tensor};
+use leanburn_memory::trace::Kernel;
 
 use super::mask::Mask;
 use super::ranges;
-use crate::ops::LeanOps;
+use crate::ops::{LeanOps, Pass};
 use rules::{Packed, Separate};
 
 /// The score of a hidden key: far below any other, and no infinity to subtract from another.
@@ -125,7 +126,7 @@ impl Attention {
         keys: usize,
         padding: Option<Tensor<2, Bool>>,
         batch: usize,
-    ) -> Pass {
+    ) -> Computation {
         if let Some(padding) = &padding {
             assert_eq!(
                 padding.dims(),
@@ -133,7 +134,7 @@ impl Attention {
                 "attention: padding is [batch, keys]"
             );
         }
-        Pass {
+        Computation {
             chunks: *self,
             mask: Mask {
                 causal: self.causal,
@@ -146,12 +147,12 @@ impl Attention {
 
 /// The computation, on tensors without a graph.
 #[derive(Clone, Debug)]
-struct Pass {
+struct Computation {
     chunks: Attention,
     mask: Mask,
 }
 
-impl Pass {
+impl Computation {
     /// Output as `[batch, queries, heads, width]`, and the logarithm of each query's sum of exponentials,
     /// `[batch, heads, queries, 1]`.
     fn forward(&self, inputs: [Tensor<4>; 3]) -> (Tensor<4>, Tensor<4>) {
@@ -160,6 +161,18 @@ impl Pass {
             return result;
         }
         self.forward_by_parts(inputs)
+    }
+
+    /// What the CPU's kernel needs for queries and keys of these shapes.
+    fn kernel(&self, shapes: [[usize; 4]; 2], pass: Pass) -> Kernel {
+        #[cfg(feature = "flex")]
+        let workspace = on_flex::workspace(self, shapes, pass);
+        #[cfg(not(feature = "flex"))]
+        let (workspace, _) = (0, (shapes, pass));
+        Kernel {
+            workspace,
+            ..Kernel::new("attention")
+        }
     }
 
     /// For any backend.

@@ -4,6 +4,10 @@ use burn::backend::ops::ConvOptions;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, FloatDType};
+use leanburn_memory::trace::{Kernel, as_one};
+
+#[cfg(feature = "flex")]
+use super::flex;
 
 /// The activation fused behind a normalisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +71,43 @@ pub fn cast<B: Backend>(tensor: FloatTensor<B>, dtype: DType) -> FloatTensor<B> 
     }
 }
 
+/// The part of a convolution that a kernel computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConvPass {
+    Forward,
+    InputGrad,
+    WeightGrad,
+}
+
+/// An element-wise kernel, for a trace.
+const IN_PLACE: Kernel = Kernel {
+    name: "norm",
+    workspace: 0,
+    in_place: true,
+    consumes: false,
+};
+
+/// The CPU's convolution, for a trace.
+#[cfg_attr(not(feature = "flex"), allow(unused_variables))]
+fn convolution<B: Backend>(
+    pass: ConvPass,
+    x: &FloatTensor<B>,
+    weight: &FloatTensor<B>,
+    options: &ConvOptions<2>,
+) -> Option<Kernel> {
+    #[cfg(feature = "flex")]
+    let workspace = flex::workspace(pass, [x, weight].map(|t| (t.shape(), t.dtype())), options);
+    #[cfg(not(feature = "flex"))]
+    let workspace = 0;
+    Some(Kernel {
+        name: "convolution",
+        workspace,
+        in_place: false,
+        // The input gradient needs the input's shape only.
+        consumes: pass == ConvPass::InputGrad,
+    })
+}
+
 /// The kernels behind [`LeanOps`](super::LeanOps).
 pub trait Kernels: Backend {
     /// Convolution in `x`'s dtype, whatever the weight is stored in.
@@ -75,6 +116,7 @@ pub trait Kernels: Backend {
         weight: FloatTensor<Self>,
         options: ConvOptions<2>,
     ) -> FloatTensor<Self> {
+        let _one = as_one(|| convolution::<Self>(ConvPass::Forward, &x, &weight, &options));
         let weight = cast::<Self>(weight, x.dtype());
         Self::conv2d(x, weight, None, options)
     }
@@ -86,6 +128,7 @@ pub trait Kernels: Backend {
         grad: FloatTensor<Self>,
         options: ConvOptions<2>,
     ) -> FloatTensor<Self> {
+        let _one = as_one(|| convolution::<Self>(ConvPass::InputGrad, &x, &weight, &options));
         let weight = cast::<Self>(weight, x.dtype());
         Self::conv2d_x_backward(x, weight, grad, options)
     }
@@ -97,6 +140,7 @@ pub trait Kernels: Backend {
         grad: FloatTensor<Self>,
         options: ConvOptions<2>,
     ) -> FloatTensor<Self> {
+        let _one = as_one(|| convolution::<Self>(ConvPass::WeightGrad, &x, &weight, &options));
         let stored = weight.dtype();
         let weight = cast::<Self>(weight, x.dtype());
         cast::<Self>(
@@ -114,6 +158,7 @@ pub trait Kernels: Backend {
         epsilon: f64,
         activation: Activation,
     ) -> (FloatTensor<Self>, NormAct<Self>) {
+        let _one = as_one(|| Some(Kernel::new("norm")));
         let dtype = x.dtype();
         let x = cast::<Self>(x, DType::F32);
         let normed = Self::batch_norm_train(x, gamma.clone(), beta.clone(), epsilon);
@@ -135,6 +180,7 @@ pub trait Kernels: Backend {
         norm: &NormAct<Self>,
         residual: Option<FloatTensor<Self>>,
     ) -> FloatTensor<Self> {
+        let _one = as_one(|| Some(Kernel::new("norm")));
         let dtype = x.dtype();
         let normed = Self::batch_norm(
             cast::<Self>(x, DType::F32),
@@ -157,6 +203,7 @@ pub trait Kernels: Backend {
         grad: FloatTensor<Self>,
         residual: bool,
     ) -> NormActGrads<Self> {
+        let _one = as_one(|| Some(IN_PLACE));
         let dtype = x.dtype();
         let mut grad = cast::<Self>(grad, DType::F32);
         if norm.activation == Activation::Relu {
@@ -185,11 +232,13 @@ pub trait Kernels: Backend {
 
     /// Zeroes the gradients of values that a ReLU with this `output` stopped.
     fn relu_mask(output: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
+        let _one = as_one(|| Some(IN_PLACE));
         Self::relu_backward(output, grad)
     }
 
     /// `sum((x * factor)^2)` as `[1]`, f32.
     fn sum_of_squares(x: FloatTensor<Self>, factor: f32) -> FloatTensor<Self> {
+        let _one = as_one(|| Some(Kernel::new("norm")));
         let scaled = Self::float_mul_scalar(cast::<Self>(x, DType::F32), factor.into());
         Self::float_sum(Self::float_mul(scaled.clone(), scaled))
     }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use burn::backend::Flex;
 use burn::backend::{Dispatch, DispatchTensor};
 use burn::tensor::{FloatDType, Tensor};
+use leanburn_memory::trace::Kernel;
 
 #[cfg(feature = "flex")]
 use super::flex::{by_dtype, layer_norm as kernel};
-use super::{InputGradients, LeanOps, Made, Rule};
+use super::{InputGradients, LeanOps, Made, Pass, Rule};
 #[cfg(feature = "flex")]
 use super::{dispatch, primitive};
 
@@ -104,9 +105,31 @@ impl Rows {
     }
 }
 
+#[cfg(feature = "flex")]
+fn workspace(shape: [usize; 2]) -> u64 {
+    kernel::workspace(shape)
+}
+
+#[cfg(not(feature = "flex"))]
+fn workspace(_shape: [usize; 2]) -> u64 {
+    0
+}
+
 impl Rule for Rows {
     fn keeps(&self) -> &'static [bool] {
         &[true, true, false]
+    }
+
+    fn kernel(&self, inputs: &[DispatchTensor], pass: Pass) -> Option<Kernel> {
+        let x = Tensor::<2>::from_dispatch(inputs[0].clone());
+        let workspace = match pass {
+            Pass::Forward => 0,
+            Pass::Backward => workspace(x.dims()),
+        };
+        Some(Kernel {
+            workspace,
+            ..Kernel::new("layer norm")
+        })
     }
 
     fn forward(&self, inputs: Vec<DispatchTensor>, _wanted: &[bool]) -> Made {

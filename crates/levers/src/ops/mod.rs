@@ -53,7 +53,7 @@ pub use probe::probe;
 pub(crate) use probe::probe_dispatch;
 pub(crate) use replay::Record;
 pub use rotary::Rotary;
-pub use rule::{InputGradients, Made, Rule};
+pub use rule::{InputGradients, Made, Pass, Rule};
 pub use squares::sum_of_squares;
 
 /// The operations as Burn's dispatch sees them.

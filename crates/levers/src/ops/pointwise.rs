@@ -7,11 +7,12 @@ use std::sync::Arc;
 use burn::backend::Flex;
 use burn::backend::{Dispatch, DispatchTensor};
 use burn::tensor::{FloatDType, Tensor, activation::sigmoid};
+use leanburn_memory::trace::Kernel;
 
 #[cfg(feature = "flex")]
 use super::flex::{self, exp::sigmoid as sigma};
 use super::layer_norm::rows;
-use super::{InputGradients, LeanOps, Made, Rule};
+use super::{InputGradients, LeanOps, Made, Pass, Rule};
 #[cfg(feature = "flex")]
 use super::{dispatch, primitive};
 
@@ -99,6 +100,10 @@ impl Rule for Gelu {
         &[true]
     }
 
+    fn kernel(&self, _inputs: &[DispatchTensor], _pass: Pass) -> Option<Kernel> {
+        (*self == Self::Tanh).then_some(Kernel::new("gelu"))
+    }
+
     fn forward(&self, inputs: Vec<DispatchTensor>, _wanted: &[bool]) -> Made {
         let [x] = <[_; 1]>::try_from(inputs).expect("one input");
         #[cfg(feature = "flex")]
@@ -144,6 +149,10 @@ struct SwiGlu;
 impl Rule for SwiGlu {
     fn keeps(&self) -> &'static [bool] {
         &[true; 2]
+    }
+
+    fn kernel(&self, _inputs: &[DispatchTensor], _pass: Pass) -> Option<Kernel> {
+        Some(Kernel::new("swiglu"))
     }
 
     fn forward(&self, inputs: Vec<DispatchTensor>, _wanted: &[bool]) -> Made {

@@ -8,7 +8,7 @@ use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops};
-use leanburn_memory::{Bytes, Mark, trace};
+use leanburn_memory::{Bytes, Mark, record};
 
 use super::LeanOps;
 use super::identity::identity;
@@ -21,10 +21,10 @@ pub fn probe<const D: usize>(x: Tensor<D>, index: usize) -> Tensor<D> {
 }
 
 pub(crate) fn probe_dispatch(x: DispatchTensor, index: usize) -> DispatchTensor {
-    if !trace::is_recording() || x.autodiff == DispatchAutodiffContext::Disabled {
+    if !record::is_recording() || x.autodiff == DispatchAutodiffContext::Disabled {
         return x;
     }
-    trace::mark(Mark::Forward(index), Bytes(0));
+    record::mark(Mark::Forward(index), Bytes(0));
     Dispatch::lean_probe(x, index)
 }
 
@@ -37,7 +37,7 @@ impl<B: Backend> Backward<B, 1> for ProbeBackward {
     fn backward(self, ops: Ops<usize, 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
         let grad = grads.consume::<B>(&ops.node);
         let bytes = grad.shape().num_elements() * grad.dtype().size();
-        trace::mark(Mark::Backward(ops.state), Bytes(bytes as u64));
+        record::mark(Mark::Backward(ops.state), Bytes(bytes as u64));
         if let [Some(parent)] = ops.parents {
             grads.register::<B>(parent.id, grad);
         }

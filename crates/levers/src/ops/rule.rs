@@ -12,6 +12,7 @@ use burn_autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsKind};
 use burn_autodiff::{Autodiff, NodeId};
+use leanburn_memory::trace::{Kernel, as_one};
 
 use super::{dispatch, primitive};
 
@@ -21,10 +22,25 @@ pub type Made = (DispatchTensor, Vec<DispatchTensor>);
 /// Gradients for the inputs, in their order.
 pub type InputGradients = Vec<Option<DispatchTensor>>;
 
+/// A half of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// [`Rule::forward`]
+    Forward,
+    /// [`Rule::backward`]
+    Backward,
+}
+
 /// A differentiable operation of one to three float inputs and one output.
 pub trait Rule: Debug + Send + Sync {
     /// Which inputs the backward gets back; nothing of the others is kept.
     fn keeps(&self) -> &'static [bool];
+
+    /// How a kernel of the CPU takes memory that computes all of [`Self::forward`] or [`Self::backward`] at
+    /// once; `None` where the tensor operations run everywhere.
+    fn kernel(&self, _inputs: &[DispatchTensor], _pass: Pass) -> Option<Kernel> {
+        None
+    }
 
     /// The output. `wanted` says which inputs want a gradient.
     fn forward(&self, inputs: Vec<DispatchTensor>, wanted: &[bool]) -> Made;
@@ -61,9 +77,12 @@ impl RuleBackward {
         let gradient = dispatch::<B>(grads.consume::<B>(&ops.node));
         let Saved { inputs, kept, rule } = ops.state;
         let input = |id| dispatch::<B>(checkpointer.retrieve_node_output::<FloatTensor<B>>(id));
-        let inputs = inputs.into_iter().map(input).collect();
+        let inputs: Vec<_> = inputs.into_iter().map(input).collect();
         let wanted = ops.parents.each_ref().map(Option::is_some);
-        let gradients = rule.backward(inputs, kept, gradient, &wanted);
+        let gradients = {
+            let _one = as_one(|| rule.kernel(&inputs, Pass::Backward));
+            rule.backward(inputs, kept, gradient, &wanted)
+        };
         for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
             if let (Some(parent), Some(gradient)) = (parent, gradient) {
                 let gradient = primitive::<B>(gradient).expect("on the device of the inputs");
@@ -95,6 +114,11 @@ macro_rules! rule_with_parents {
 
 rule_with_parents!(1 2 3);
 
+fn forward(rule: &dyn Rule, inputs: Vec<DispatchTensor>, wanted: &[bool]) -> Made {
+    let _one = as_one(|| rule.kernel(&inputs, Pass::Forward));
+    rule.forward(inputs, wanted)
+}
+
 /// The operation without a graph.
 pub(super) fn plain<B: Backend, const N: usize>(
     inputs: [FloatTensor<B>; N],
@@ -104,7 +128,7 @@ where
     DispatchTensor: DispatchKindConversion<B>,
 {
     let inputs = inputs.into_iter().map(dispatch::<B>).collect();
-    let (output, _) = rule.forward(inputs, &[false; N]);
+    let (output, _) = forward(rule, inputs, &[false; N]);
     primitive::<B>(output).expect("on the device of the inputs")
 }
 
@@ -121,7 +145,7 @@ where
     let values = inputs
         .iter()
         .map(|input| dispatch::<B>(input.primitive().clone()));
-    let (output, kept) = rule.forward(values.collect(), &wanted);
+    let (output, kept) = forward(rule.as_ref(), values.collect(), &wanted);
     let output = primitive::<B>(output).expect("on the device of the inputs");
     let nodes = inputs.each_ref().map(|input| input.node());
     match RuleBackward.prepare::<C>(nodes).compute_bound().stateful() {

@@ -7,6 +7,7 @@ use burn::tensor::{Bool, DType, Int, Shape, Tensor};
 
 use super::Count;
 use crate::Bytes;
+use crate::trace::is_tracing;
 
 /// One float tensor that a module showed.
 pub(super) struct Float {
@@ -67,7 +68,9 @@ impl ModuleVisitor for Walk {
 /// is private to Burn, and shows only in what `train` makes of it.
 fn settings<const D: usize>(param: &Param<Tensor<D>>) -> (bool, DType) {
     if param.is_initialized() {
-        let trainable = param.is_require_grad() || param.valid().train().is_require_grad();
+        // The capture device refuses `valid`, and always has autodiff.
+        let trainable =
+            param.is_require_grad() || (!is_tracing() && param.valid().train().is_require_grad());
         return (trainable, param.base().dtype());
     }
     // A one-element tensor loaded in its place carries the setting and leaves the lazy one alone.

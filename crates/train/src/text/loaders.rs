@@ -33,11 +33,7 @@ impl TextLoaders {
     /// Opens what the recipe names.
     pub fn open(recipe: &Recipe<Text>) -> Result<Self, TrainError> {
         let (data, train, seed) = (&recipe.data, &recipe.train, recipe.train.seed);
-        let corpus = match data.source.as_str() {
-            "jargon" => Corpus::jargon(data.val_fraction),
-            path => Corpus::open(path, data.val_fraction),
-        };
-        let corpus = Arc::new(corpus.map_err(DataError::from)?);
+        let corpus = Arc::new(Self::corpus(recipe)?);
         let tokens = usize::try_from(corpus.vocab()).unwrap_or(usize::MAX);
         let vocabulary = recipe.config(tokens).vocabulary();
         if vocabulary < tokens {
@@ -77,6 +73,16 @@ impl TextLoaders {
             corpus,
             vocabulary,
         })
+    }
+
+    /// The text that the recipe names.
+    pub(super) fn corpus(recipe: &Recipe<Text>) -> Result<Corpus, TrainError> {
+        let data = &recipe.data;
+        let corpus = match data.source.as_str() {
+            "jargon" => Corpus::jargon(data.val_fraction),
+            path => Corpus::open(path, data.val_fraction),
+        };
+        Ok(corpus.map_err(DataError::from)?)
     }
 
     /// Distinct tokens of the network.

@@ -10,9 +10,7 @@ use leanburn_memory::Bytes;
 use leanburn_models::transformer::gpt::State;
 use leanburn_models::{Encoder, Gpt};
 
-use super::recipe::Config;
-use super::{Text, limits};
-use crate::{Job, Score, TrainError, Trainable};
+use crate::{Score, TrainError, Trainable};
 
 /// A network with what its loss needs to know of the text.
 #[derive(Module, Debug)]
@@ -20,10 +18,10 @@ pub struct TextModel {
     /// The network.
     pub network: Network,
     #[module(skip)]
-    bytes_per_token: f64,
+    pub(super) bytes_per_token: f64,
     /// What segments carry over; not saved with a run, so a resumed one begins with nothing.
     #[module(skip)]
-    carried: Option<Arc<Mutex<State>>>,
+    pub(super) carried: Option<Arc<Mutex<State>>>,
 }
 
 /// Either kind.
@@ -35,47 +33,6 @@ pub enum Network {
     Gpt(Gpt),
     /// Fills in masked tokens.
     Encoder(Encoder),
-}
-
-impl Job<Text> {
-    /// The network of the recipe: f32 master weights, half-precision compute, chunked, blocks recomputed or not.
-    pub fn text_model(&self) -> Result<TextModel, TrainError> {
-        let (recipe, device) = (&self.recipe, &self.device());
-        limits::check(recipe, self.loaders.tokens(), self.chosen.backend)?;
-        let (model, offload) = (&recipe.model, recipe.offload);
-        let (attention, loss) = (model.attention_chunk, model.loss_chunk);
-        let (policy, checkpoint) = (self.policy, recipe.checkpoint.clone());
-        let network = match recipe.config(self.loaders.tokens()) {
-            Config::Gpt(config) => {
-                let mut gpt = config.init(device)?;
-                if let Some(path) = &model.weights {
-                    let (loaded, report) = gpt.load_weights(path)?;
-                    eprintln!("{}: {report}", path.display());
-                    gpt = loaded;
-                }
-                let gpt = gpt
-                    .with_smoothing(model.smoothing)
-                    .with_chunks(attention, loss);
-                Network::Gpt(gpt.with_policy(policy).with_checkpoint(checkpoint, offload))
-            }
-            Config::Encoder(config) => {
-                let mut encoder = config.init(device)?;
-                if let Some(path) = &model.weights {
-                    let (loaded, report) = encoder.load_weights(path, false)?;
-                    eprintln!("{}: {report}", path.display());
-                    encoder = loaded;
-                }
-                let encoder = encoder.with_chunks(attention, loss).with_policy(policy);
-                Network::Encoder(encoder.with_checkpoint(checkpoint, offload))
-            }
-        };
-        let carry = recipe.data.carry;
-        Ok(TextModel {
-            network,
-            bytes_per_token: self.loaders.bytes_per_token(),
-            carried: (carry > 0).then(|| Arc::new(Mutex::new(State::new(carry)))),
-        })
-    }
 }
 
 impl TextModel {

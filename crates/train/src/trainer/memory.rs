@@ -1,6 +1,6 @@
 //! What the steps of a trainer held.
 
-use leanburn_memory::{Bytes, Known, Measurement, Meter, census, trace};
+use leanburn_memory::{Bytes, Known, Mark, Measurement, Meter, census, record, trace};
 
 use crate::{OptimizerKind, Trainable};
 
@@ -9,7 +9,8 @@ pub(super) struct StepMemory {
     /// Where bytes are read.
     pub meter: Meter,
     origin: Bytes,
-    known: Known,
+    /// Of the step that was begun last.
+    pub known: Known,
     optimizer_state: Bytes,
     recorded: u64,
     /// What the most demanding step so far held.
@@ -43,10 +44,6 @@ impl StepMemory {
     /// must do, from the second update on: the first allocates what later ones keep.
     pub fn begin(&mut self, inputs: Bytes, accumulating: bool, applied: u64) {
         self.close();
-        let wanted = self.meter.is_exact_peak() || (applied > 0 && self.recorded < 4);
-        if !wanted || self.meter.current().is_none() {
-            return;
-        }
         self.known.inputs = inputs;
         self.known.optimizer_state = if applied > 0 {
             self.optimizer_state
@@ -58,15 +55,24 @@ impl StepMemory {
         } else {
             Bytes(0)
         };
+        if trace::is_tracing() {
+            return record::mark(Mark::Start, Bytes(0));
+        }
+        let wanted = self.meter.is_exact_peak() || (applied > 0 && self.recorded < 4);
+        if !wanted || self.meter.current().is_none() {
+            return;
+        }
         self.meter.reset_peak();
-        trace::start(self.meter.clone());
+        record::start(self.meter.clone());
     }
 
     /// Ends the record of a step.
     pub fn close(&mut self) {
-        let Some(trace) = trace::finish() else { return };
+        let Some(record) = record::finish() else {
+            return;
+        };
         self.recorded += 1;
-        let Some(measured) = trace.measurement(&self.known, self.origin) else {
+        let Some(measured) = record.measurement(&self.known, self.origin) else {
             return;
         };
         let replaces = self

@@ -1,10 +1,10 @@
 //! The training step: scaled backward, accumulation, check, clip, update.
 
-use burn::optim::GradientsParams;
 use burn::tensor::FloatDType;
 use leanburn_levers::accumulate::micro_weight;
-use leanburn_levers::{GradientCheck, Verdict, first_non_finite, gradients};
-use leanburn_memory::{Bytes, Mark, trace};
+use leanburn_levers::{GradientCheck, Verdict, captured, first_non_finite, gradients};
+use leanburn_memory::trace::is_tracing;
+use leanburn_memory::{Bytes, Mark, record};
 
 use super::{AWAY, Trainer};
 use crate::{TrainError, Trainable};
@@ -45,15 +45,13 @@ impl<M: Trainable> Trainer<M> {
         let model = self.model.as_ref().expect(AWAY);
         let loss = model.loss(batch).mul_scalar(weight);
         self.window_loss = Some(match self.window_loss.take() {
-            Some(sum) => sum + loss.clone().detach().inner(),
-            None => loss.clone().detach().inner(),
+            Some(sum) => sum + captured::inner(loss.clone().detach()),
+            None => captured::inner(loss.clone().detach()),
         });
         let scaled = loss.mul_scalar(self.scaler.scale());
-        trace::mark(Mark::ForwardEnd, Bytes(0));
-        let mut backward = scaled.backward();
-        let gradients = GradientsParams::from_module(&mut backward, model);
-        drop((backward, scaled));
-        trace::mark(Mark::BackwardEnd, Bytes(0));
+        record::mark(Mark::ForwardEnd, Bytes(0));
+        let gradients = captured::backward(scaled, model);
+        record::mark(Mark::BackwardEnd, Bytes(0));
         self.window.add(model, gradients, weight);
     }
 
@@ -87,7 +85,10 @@ impl<M: Trainable> Trainer<M> {
             lr = rates.base();
             self.applied += 1;
             let model = self.model.take().expect(AWAY);
-            self.model = Some(self.optimizer.step(rates, model, gradients));
+            self.model = Some(match is_tracing() {
+                true => self.traced.step(rates, model, gradients),
+                false => self.optimizer.step(rates, model, gradients),
+            });
         } else if self.scaler.is_stuck() {
             let parameter = first_non_finite(model, &gradients).unwrap_or_else(|| "none".into());
             let update = self.tried;
@@ -105,7 +106,7 @@ impl<M: Trainable> Trainer<M> {
                 },
             });
         }
-        trace::mark(Mark::UpdateEnd, Bytes(0));
+        record::mark(Mark::UpdateEnd, Bytes(0));
         self.memory.close();
         Ok(Update {
             loss,

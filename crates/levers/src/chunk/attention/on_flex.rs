@@ -6,12 +6,13 @@ mod kernel;
 use burn::backend::{DispatchTensor, Flex};
 use burn::tensor::Tensor;
 
-use super::{Pass, is_flex};
+use super::{Computation, is_flex};
+use crate::ops::Pass;
 use crate::ops::flex::by_dtype;
 use crate::ops::{dispatch, primitive};
 use kernel::{Spec, backward as gradients, forward as outputs};
 
-fn spec(pass: &Pass) -> Spec<'_> {
+fn spec(pass: &Computation) -> Spec<'_> {
     let padding = pass.mask.padding.clone();
     Spec {
         pass,
@@ -19,11 +20,29 @@ fn spec(pass: &Pass) -> Spec<'_> {
     }
 }
 
+/// Bytes that the heads at work need besides the tensors, for queries and keys `[batch, heads, tokens, width]`.
+pub fn workspace(computation: &Computation, shapes: [[usize; 4]; 2], pass: Pass) -> u64 {
+    let [[batch, heads, queries, width], [_, _, keys, _]] = shapes;
+    let chunk = |tokens: usize, size: usize| if size == 0 { tokens } else { tokens.min(size) };
+    let (rows, columns) = (
+        chunk(queries, computation.chunks.queries),
+        chunk(keys, computation.chunks.keys),
+    );
+    let floats = match pass {
+        // Keys and values; scaled queries and their mean; scores.
+        Pass::Forward => width * (2 * keys + 2 * rows) + rows * columns,
+        // Besides, three gradients; queries, output and its gradient; weights and slopes.
+        Pass::Backward => width * (queries + 4 * keys + 3 * rows) + 2 * rows * columns,
+    };
+    let at_work = rayon::current_num_threads().min(batch * heads);
+    (4 * floats * at_work) as u64
+}
+
 fn flex(x: Tensor<4>) -> burn::backend::tensor::FloatTensor<Flex> {
     primitive::<Flex>(x.into_dispatch()).expect("on flex")
 }
 
-pub fn forward(pass: &Pass, inputs: &[Tensor<4>; 3]) -> Option<(Tensor<4>, Tensor<4>)> {
+pub fn forward(pass: &Computation, inputs: &[Tensor<4>; 3]) -> Option<(Tensor<4>, Tensor<4>)> {
     if !is_flex(&inputs[0]) {
         return None;
     }
@@ -35,7 +54,7 @@ pub fn forward(pass: &Pass, inputs: &[Tensor<4>; 3]) -> Option<(Tensor<4>, Tenso
 }
 
 pub fn backward(
-    pass: &Pass,
+    pass: &Computation,
     inputs: [Tensor<4>; 3],
     output_and_gradient: [Tensor<4>; 2],
     logarithms: Tensor<4>,

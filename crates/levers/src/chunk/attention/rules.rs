@@ -2,17 +2,23 @@
 
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
+use leanburn_memory::trace::Kernel;
 
-use super::Pass;
-use crate::ops::{InputGradients, Made, Rule};
+use super::Computation;
+use crate::ops::{InputGradients, Made, Pass, Rule};
 
 /// Query, key and value apart.
 #[derive(Debug)]
-pub(super) struct Separate(pub Pass);
+pub(super) struct Separate(pub Computation);
 
 impl Rule for Separate {
     fn keeps(&self) -> &'static [bool] {
         &[true; 3]
+    }
+
+    fn kernel(&self, inputs: &[DispatchTensor], pass: Pass) -> Option<Kernel> {
+        let [q, k, _] = three(inputs.to_vec());
+        Some(self.0.kernel([q.dims(), k.dims()], pass))
     }
 
     fn forward(&self, inputs: Vec<DispatchTensor>, _wanted: &[bool]) -> Made {
@@ -39,7 +45,7 @@ impl Rule for Separate {
 /// Queries, keys and values in one tensor.
 #[derive(Debug)]
 pub(super) struct Packed {
-    pub pass: Pass,
+    pub pass: Computation,
     pub heads: usize,
 }
 
@@ -64,6 +70,12 @@ impl Packed {
 impl Rule for Packed {
     fn keeps(&self) -> &'static [bool] {
         &[true]
+    }
+
+    fn kernel(&self, inputs: &[DispatchTensor], pass: Pass) -> Option<Kernel> {
+        let [batch, tokens, width] = Tensor::<3>::from_dispatch(inputs[0].clone()).dims();
+        let shape = [batch, self.heads, tokens, width / 3 / self.heads];
+        Some(self.pass.kernel([shape; 2], pass))
     }
 
     fn forward(&self, inputs: Vec<DispatchTensor>, _wanted: &[bool]) -> Made {

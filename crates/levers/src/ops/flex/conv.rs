@@ -1,6 +1,7 @@
 //! Convolution and its two gradients, tile by tile.
 
 use burn_flex::FlexTensor;
+use leanburn_memory::trace::gemm::packed;
 use rayon::prelude::*;
 
 use super::columns::Geometry;
@@ -168,4 +169,38 @@ pub fn weight_grad<E: Element>(x: FlexTensor, grad: FlexTensor, geometry: &Geome
     });
     let [height, width] = geometry.kernel;
     tensor(output, [out_channels, geometry.channels_in, height, width])
+}
+
+/// f32 values that [`forward`] holds besides its tensors, with all threads at work.
+pub fn forward_floats(geometry: &Geometry) -> usize {
+    let (rows, threads) = (geometry.rows(), rayon::current_num_threads());
+    let columns = geometry.batch * geometry.positions();
+    let tile = geometry.tile(rows, columns, threads);
+    let at_work = threads.min(columns.div_ceil(tile));
+    let out = geometry.channels_out;
+    at_work * ((rows + out) * tile + packed([out, tile, rows]))
+}
+
+/// The same for [`input_grad`].
+pub fn input_grad_floats(geometry: &Geometry) -> usize {
+    let (rows, threads) = (geometry.rows(), rayon::current_num_threads());
+    let (out, positions) = (geometry.channels_out, geometry.positions());
+    let tile = geometry.tile(rows.max(out), geometry.batch * positions, threads);
+    let group = (tile / positions).max(1);
+    let at_work = threads.min(geometry.batch.div_ceil(group));
+    let images = group.min(geometry.batch);
+    let width = tile.min(images * positions);
+    let planes = images * geometry.channels_in * geometry.plane();
+    at_work * ((rows + out) * width + planes + packed([rows, width, out]))
+}
+
+/// The same for [`weight_grad`].
+pub fn weight_grad_floats(geometry: &Geometry) -> usize {
+    let (threads, out) = (rayon::current_num_threads(), geometry.channels_out);
+    let block = geometry.channels_in.div_ceil(threads);
+    let rows = block * geometry.taps();
+    let columns = geometry.batch * geometry.positions();
+    let tile = geometry.tile(rows.max(out), columns, 1).min(columns);
+    let at_work = geometry.channels_in.div_ceil(block);
+    at_work * ((rows + out) * tile + out * rows + packed([out, rows, tile]))
 }

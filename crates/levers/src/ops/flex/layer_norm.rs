@@ -127,6 +127,12 @@ pub fn backward<E: Element>(
     [tensor(output, [rows, width]), total(0), total(1)]
 }
 
+/// Bytes of the sums of [`backward`]'s tasks, for `x` of this shape.
+pub fn workspace([rows, width]: [usize; 2]) -> u64 {
+    let tasks = rows.div_ceil(rows_of_task(width));
+    (4 * 2 * width * tasks) as u64
+}
+
 fn squares(row: &[f32]) -> f32 {
     dot(row, row)
 }

@@ -18,10 +18,32 @@ mod squares;
 use burn::backend::ops::{ConvOptions, ModuleOps};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Flex, TensorMetadata};
+use burn::tensor::{DType, Shape};
 
-use super::kernels::{Activation, Kernels, NormAct, NormActGrads, cast};
+use super::kernels::{Activation, ConvPass, Kernels, NormAct, NormActGrads, cast};
 use columns::Geometry;
 pub(crate) use element::by_dtype;
+
+/// Bytes that a convolution needs besides its tensors; 0 where Burn's own kernels do it.
+pub(super) fn workspace(
+    pass: ConvPass,
+    [(x, dtype), (weight, stored)]: [(Shape, DType); 2],
+    options: &ConvOptions<2>,
+) -> u64 {
+    let Some(geometry) = Geometry::supported(&x, &weight, options) else {
+        return 0;
+    };
+    let rounded = match dtype == DType::F32 && stored == DType::F32 {
+        true => 0,
+        false => weight.num_elements(),
+    };
+    let floats = match pass {
+        ConvPass::Forward => rounded + conv::forward_floats(&geometry),
+        ConvPass::InputGrad => rounded + conv::input_grad_floats(&geometry),
+        ConvPass::WeightGrad => conv::weight_grad_floats(&geometry),
+    };
+    4 * floats as u64
+}
 
 impl Kernels for Flex {
     fn conv2d_forward(

@@ -6,7 +6,7 @@ use std::ops::Range;
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::super::{HIDDEN, Pass};
+use super::super::{Computation, HIDDEN};
 use super::heads::{Place, View};
 use crate::chunk::ranges;
 use crate::ops::flex::element::{Element, tensor};
@@ -16,7 +16,7 @@ use crate::ops::flex::rows::sum;
 
 /// A pass with its padding on the host.
 pub struct Spec<'a> {
-    pub pass: &'a Pass,
+    pub pass: &'a Computation,
     /// `[batch, keys]`, true where a key is padding.
     pub padding: Option<Vec<bool>>,
 }

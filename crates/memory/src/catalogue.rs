@@ -1,0 +1,173 @@
+//! What memory a GPU has, by its name: for planning on a machine that isn't here.
+
+mod name;
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::Bytes;
+
+const BUILTIN: &str = include_str!("catalogue.toml");
+
+/// A model of GPU.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gpu {
+    /// How people call it: `RTX 3090`, `A100 80 GB`.
+    pub name: String,
+    /// Other names, such as the one its driver reports.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// All its memory in MiB (2^20 bytes) as its driver reports it, often less than what is sold.
+    pub memory_mib: u64,
+    /// The vendor's memory bandwidth, in GB (10^9 bytes) per second.
+    pub bandwidth_gbs: f64,
+    /// Where the numbers are from.
+    pub source: String,
+    /// When they were looked up: `2026-12-02`.
+    pub date: String,
+}
+
+impl Gpu {
+    /// All its memory as its driver reports it.
+    pub fn memory(&self) -> Bytes {
+        // `Catalogue::parse` refuses what does not fit.
+        Bytes(self.memory_mib.saturating_mul(MIB))
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
+/// Why a catalogue could not be read, or a GPU not be found in it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CatalogueError {
+    /// Not the TOML of a catalogue.
+    #[error("line {line} of the GPU catalogue: {message}")]
+    Malformed {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong there, in one line.
+        message: String,
+    },
+    /// An entry that can't be used.
+    #[error("`{name}` in the GPU catalogue: {reason}")]
+    Invalid {
+        /// The entry.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No GPU has this name.
+    #[error("no GPU `{name}` in the catalogue; the nearest are {}; or give its memory, as in 24GiB", nearest.join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The most similar names, best first.
+        nearest: Vec<String>,
+    },
+    /// The name leaves open which GPU is meant.
+    #[error("`{name}` can be {}: write one of them", choices.join(" or "))]
+    Ambiguous {
+        /// What was asked for.
+        name: String,
+        /// The names it can mean.
+        choices: Vec<String>,
+    },
+}
+
+/// The GPUs we know the memory of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Catalogue {
+    gpus: Vec<Gpu>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    gpu: Vec<Gpu>,
+}
+
+impl Catalogue {
+    /// The catalogue that comes with leanburn.
+    pub fn builtin() -> Self {
+        Self::parse(BUILTIN).expect("the tests read catalogue.toml")
+    }
+
+    /// Reads a catalogue: a TOML table `[[gpu]]` per GPU, with the fields of [`Gpu`].
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogueError::Malformed`] for what isn't such a TOML, unknown keys included, and
+    /// [`CatalogueError::Invalid`] for a size or bandwidth of 0 or a name that is given twice.
+    pub fn parse(text: &str) -> Result<Self, CatalogueError> {
+        let file: File = toml::from_str(text).map_err(|error| malformed(text, &error))?;
+        file.gpu.iter().try_for_each(check)?;
+        distinct(&file.gpu)?;
+        Ok(Self { gpus: file.gpu })
+    }
+
+    /// The GPU of this name; case, spaces and makers (`NVIDIA GeForce RTX`) don't matter.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogueError::Ambiguous`] where the name fits GPUs with different memories (`A100`), and
+    /// [`CatalogueError::Unknown`] where it fits none.
+    pub fn find(&self, name: &str) -> Result<&Gpu, CatalogueError> {
+        name::find(&self.gpus, name)
+    }
+
+    /// Every GPU, in the order of the file.
+    pub fn gpus(&self) -> &[Gpu] {
+        &self.gpus
+    }
+}
+
+fn malformed(text: &str, error: &toml::de::Error) -> CatalogueError {
+    let start = error.span().map_or(0, |span| span.start);
+    let before = text.as_bytes().iter().take(start);
+    CatalogueError::Malformed {
+        line: 1 + before.filter(|byte| **byte == b'\n').count(),
+        message: error.message().replace('\n', ", "),
+    }
+}
+
+fn check(gpu: &Gpu) -> Result<(), CatalogueError> {
+    let reason = if name::key(&gpu.name).is_empty() {
+        "a name needs more than a maker"
+    } else if gpu.memory_mib == 0 || gpu.memory_mib.checked_mul(MIB).is_none() {
+        "memory_mib must be above 0 and fit in 2^64 bytes"
+    } else if !gpu.bandwidth_gbs.is_finite() || gpu.bandwidth_gbs <= 0.0 {
+        "bandwidth_gbs must be above 0"
+    } else {
+        return Ok(());
+    };
+    Err(invalid(gpu, reason))
+}
+
+fn invalid(gpu: &Gpu, reason: impl Into<String>) -> CatalogueError {
+    CatalogueError::Invalid {
+        name: gpu.name.clone(),
+        reason: reason.into(),
+    }
+}
+
+fn distinct(gpus: &[Gpu]) -> Result<(), CatalogueError> {
+    let mut seen: HashMap<Vec<String>, &Gpu> = HashMap::new();
+    for gpu in gpus {
+        for key in name::keys(gpu) {
+            if let Some(other) = seen.insert(key, gpu)
+                && other != gpu
+            {
+                return Err(invalid(gpu, format!("also names `{}`", other.name)));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Which row each buffer of a replayed step counts in.
+
+use std::ops::Range;
+
+use super::{Buffer, Bytes, Largest, Mark, Phase, Replay, Row, Rows, Trace};
+
+/// How many tensors a report names.
+const NAMED: usize = 10;
+
+/// Where one micro-step stands in its trace.
+pub struct Step {
+    /// Behind the mark of the last update, where the batch is made.
+    before: usize,
+    start: usize,
+    forward_end: usize,
+    backward_end: usize,
+    end: usize,
+    /// Operations of the step at which the forward passes a block.
+    pub blocks: Vec<usize>,
+}
+
+impl Step {
+    /// The step that record number `index` is of.
+    pub fn of(replay: &Replay, index: usize) -> Option<Self> {
+        let marks = &replay.marks;
+        let starts = marks
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, mark))| *mark == Mark::Start);
+        let (first, (start, _)) = starts.clone().nth(index)?;
+        let next = starts
+            .clone()
+            .nth(index + 1)
+            .map_or(marks.len(), |(next, _)| next);
+        let own = &marks[first..next];
+        let at = |wanted: Mark| {
+            own.iter()
+                .find(|(_, mark)| *mark == wanted)
+                .map(|(at, _)| *at)
+        };
+        let backward_end = at(Mark::BackwardEnd)?;
+        let blocks = own
+            .iter()
+            .filter(|(_, mark)| matches!(mark, Mark::Forward(_)));
+        Some(Self {
+            before: first.checked_sub(1).map_or(0, |last| marks[last].0),
+            start: *start,
+            forward_end: at(Mark::ForwardEnd)?,
+            backward_end,
+            end: at(Mark::UpdateEnd).unwrap_or(backward_end),
+            blocks: blocks.map(|(at, _)| at - start).collect(),
+        })
+    }
+
+    /// The operations of each phase, counted from the step's first.
+    pub fn phases(&self) -> Vec<(Phase, Range<usize>)> {
+        let at = |operation: usize| operation - self.start;
+        let mut phases = vec![
+            (Phase::Forward, 0..at(self.forward_end)),
+            (Phase::Backward, at(self.forward_end)..at(self.backward_end)),
+        ];
+        if self.end > self.backward_end {
+            phases.push((Phase::Update, at(self.backward_end)..at(self.end)));
+        }
+        phases
+    }
+
+    /// Where a buffer came from, and how long it lived, say what it is.
+    fn row(&self, buffer: &Buffer) -> Row {
+        let (born, end) = (buffer.span.start, buffer.span.end);
+        match &buffer.stored {
+            Some((row, _)) => *row,
+            None if born < self.before => Row::OptimizerState,
+            None if born < self.start => Row::Inputs,
+            None if born < self.forward_end && end > self.forward_end + 1 => Row::Activations,
+            None if (self.forward_end..self.backward_end).contains(&born)
+                && end > self.backward_end =>
+            {
+                Row::Gradients
+            }
+            None => Row::Temporaries,
+        }
+    }
+
+    fn alive<'a>(&self, replay: &'a Replay) -> impl Iterator<Item = &'a Buffer> {
+        let range = self.start..self.end;
+        let alive =
+            move |buffer: &&Buffer| buffer.span.start < range.end && buffer.span.end > range.start;
+        replay.buffers.iter().filter(alive)
+    }
+
+    /// Bytes by row during each operation.
+    pub fn timeline(&self, replay: &Replay) -> Vec<Rows> {
+        let operations = self.end - self.start;
+        let mut changes = vec![[0i128; Row::ALL.len()]; operations + 1];
+        for buffer in self.alive(replay) {
+            let row = self.row(buffer) as usize;
+            let first = buffer.span.start.max(self.start) - self.start;
+            let last = buffer.span.end.min(self.end) - self.start;
+            changes[first][row] += i128::from(buffer.bytes);
+            changes[last][row] -= i128::from(buffer.bytes);
+        }
+        let mut now = [0i128; Row::ALL.len()];
+        let moments = &replay.moments[self.start..self.end];
+        let operation = |(changes, moment): (&[i128; Row::ALL.len()], &crate::trace::Moment)| {
+            for (now, change) in now.iter_mut().zip(changes) {
+                *now += change;
+            }
+            let mut rows = now.map(|bytes| u64::try_from(bytes).unwrap_or(0));
+            // Workspaces, and what autodiff holds.
+            let more = moment.peak.saturating_sub(rows.iter().sum());
+            rows[Row::Temporaries as usize] += more;
+            rows
+        };
+        changes.iter().zip(moments).map(operation).collect()
+    }
+
+    /// The largest buffers at the highest operation.
+    pub fn largest(&self, trace: &Trace, replay: &Replay) -> Vec<Largest> {
+        let highest = (self.start..self.end).max_by_key(|at| replay.moments[*at].peak);
+        let Some(highest) = highest else {
+            return Vec::new();
+        };
+        let mut buffers: Vec<&Buffer> = self
+            .alive(replay)
+            .filter(|buffer| buffer.span.contains(&highest))
+            .collect();
+        buffers.sort_by_key(|buffer| (std::cmp::Reverse(buffer.bytes), buffer.span.start));
+        let named = buffers.into_iter().take(NAMED);
+        named.map(|buffer| self.name(trace, buffer)).collect()
+    }
+
+    fn name(&self, trace: &Trace, buffer: &Buffer) -> Largest {
+        let shape: Vec<String> = buffer.tensor.shape.iter().map(usize::to_string).collect();
+        let (what, layer) = match &buffer.stored {
+            Some((_, path)) => {
+                let (layer, name) = path.rsplit_once('.').unwrap_or(("", path));
+                (name.to_owned(), layer.to_owned())
+            }
+            None => (Replay::maker(trace, buffer), buffer.layer.clone()),
+        };
+        let dtype = format!("{:?}", buffer.tensor.dtype).to_lowercase();
+        Largest {
+            tensor: format!("{what} [{}] {dtype}", shape.join(", ")),
+            layer,
+            row: self.row(buffer),
+            bytes: Bytes(buffer.bytes),
+        }
+    }
+}
