@@ -12,7 +12,7 @@ use std::ops::Range;
 use plotters::prelude::{IntoDrawingArea, SVGBackend, WHITE};
 use thiserror::Error;
 
-use crate::{Bytes, Phase, Row};
+use leanburn_memory::{Bytes, Phase, Row};
 
 use frame::Frame;
 

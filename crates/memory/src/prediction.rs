@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::trace::{Buffer, Replay, Runtime, Trace};
+use crate::trace::{Buffer, Operation, Replay, Runtime, Trace, arithmetic};
 use crate::{Bytes, Known, Ledger, Mark, Measurement, Phase, Row};
 
 /// How a prediction was made.
@@ -76,6 +76,8 @@ pub struct Prediction {
     pub blocks: Vec<usize>,
     /// The ten largest tensors at the peak.
     pub largest: Vec<Largest>,
+    /// Floating-point operations of the step's products and convolutions, where the method counts them.
+    pub arithmetic: Option<u64>,
     /// How it was made.
     pub method: Method,
     /// How far to trust it.
@@ -110,6 +112,7 @@ impl Prediction {
             timeline: step.timeline(&replay),
             phases: step.phases(),
             blocks: step.blocks.clone(),
+            arithmetic: Some(arithmetic(step.operations(trace))),
             method: Method::Trace,
             confidence: Some(match runtime {
                 Runtime::Flex => FLEX,
@@ -170,6 +173,7 @@ impl From<Measurement> for Prediction {
             phases: Vec::new(),
             blocks: Vec::new(),
             largest: Vec::new(),
+            arithmetic: None,
             method: Method::Formula,
             confidence: None,
         }

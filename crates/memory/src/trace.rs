@@ -4,6 +4,7 @@
 //! record comes along as [`Note`]s in the stream of operations: the marks of the step, and which
 //! operations are one [`Kernel`] on some backend. [`Replay`] follows the buffers.
 
+mod arithmetic;
 mod flex;
 pub mod gemm;
 mod layout;
@@ -12,6 +13,7 @@ mod replay;
 mod runtime;
 mod session;
 
+pub use arithmetic::arithmetic;
 pub use operation::{Operation, Use};
 pub use replay::{Buffer, Moment, Replay};
 pub use runtime::Runtime;

@@ -32,7 +32,7 @@ pub use fit::{Outcome, Start, fit};
 pub use images::{ImageArgs, Images};
 pub use job::Job;
 pub use optimizer::{Adam, DecayGroups, OptimizerKind};
-pub use predict::predict;
+pub use predict::{predict, runtime};
 pub use progress::Progress;
 pub use recipe::Recipe;
 pub use report::Report;

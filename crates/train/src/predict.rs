@@ -14,7 +14,7 @@ const UPDATES: usize = 3;
 
 /// Predicts the step of a recipe on a backend: traces it through the same trainer that runs it.
 ///
-/// Needs neither data nor device. `facts` is what the data would say, see [`Builds::facts`].
+/// Needs neither data nor device. `facts` is what the data would say, see [`Builds::data_facts`].
 ///
 /// # Errors
 ///

@@ -62,6 +62,9 @@ pub trait Task: Copy + Debug + PartialEq + 'static {
     fn tell(score: &Score) -> String;
 }
 
+/// A lever: its name, its price in words, and what it changes in a recipe.
+pub type Lever<T> = (&'static str, &'static str, fn(&mut Recipe<T>));
+
 /// A task whose network follows from the recipe and a few facts of the data: what the programs run and
 /// what can be predicted without data or device.
 pub trait Builds: Task {
@@ -74,7 +77,7 @@ pub trait Builds: Task {
     fn facts_of(loaders: &Self::Loaders) -> Self::Facts;
 
     /// The same without opening more of the data than their description.
-    fn facts(recipe: &Recipe<Self>) -> Result<Self::Facts, TrainError>;
+    fn data_facts(recipe: &Recipe<Self>) -> Result<Self::Facts, TrainError>;
 
     /// Checks what only backend, facts and recipe together can tell.
     fn check(
@@ -97,6 +100,11 @@ pub trait Builds: Task {
 
     /// The same with the recipe's levers: dtypes, chunks, recomputation.
     fn with_levers(recipe: &Recipe<Self>, policy: Policy, network: Self::Network) -> Self::Network;
+
+    /// Levers that only this kind has: name, price, and what they change in a recipe.
+    fn levers() -> Vec<Lever<Self>> {
+        Vec::new()
+    }
 
     /// A full micro-batch without data.
     fn blank(recipe: &Recipe<Self>, facts: &Self::Facts, device: &Device) -> Self::Batch;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::Row;
+use leanburn_memory::Row;
 
 use super::frame::{Frame, STACK};
 use super::{Point, ROWS};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Bytes, Row};
+use leanburn_memory::{Bytes, Row};
 
 use super::{Timeline, text};
 

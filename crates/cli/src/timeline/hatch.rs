@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use plotters::style::RGBColor;
 
-use crate::Row;
+use leanburn_memory::Row;
 
 use super::columns::Band;
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use crate::{Bytes, Phase};
+use leanburn_memory::{Bytes, Phase};
 
 use super::chart::{Area, Drawn};
 use super::frame::Frame;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Buffer, Bytes, Largest, Mark, Phase, Replay, Row, Rows, Trace};
+use super::{Buffer, Bytes, Largest, Mark, Operation, Phase, Replay, Row, Rows, Trace};
 
 /// How many tensors a report names.
 const NAMED: usize = 10;
@@ -50,6 +50,11 @@ impl Step {
             end: at(Mark::UpdateEnd).unwrap_or(backward_end),
             blocks: blocks.map(|(at, _)| at - start).collect(),
         })
+    }
+
+    /// What the trace holds of the step.
+    pub fn operations<'a>(&self, trace: &'a Trace) -> &'a [Operation] {
+        &trace.operations[self.start..self.end]
     }
 
     /// The operations of each phase, counted from the step's first.

@@ -1,33 +1,60 @@
 //! What the matrix products of the CPU need besides their matrices.
 
-/// f32 values that a row-major product of `[m, k]` and `[k, n]` packs: both sides along the sum, the right one
-/// whole, the left one where it is short (`gemm_basic_generic` of gemm-common 0.19, for registers of 24 x 4).
-pub fn packed([m, n, k]: [usize; 3]) -> usize {
-    const DEPTH: usize = 512;
+/// Values of a register tile, across the columns and down the rows of a row-major product.
+const TILE: [usize; 2] = [24, 4];
+/// Lanes of a register.
+const LANES: usize = 8;
+/// The longest stretch of a sum that is packed at once.
+const DEPTH: usize = 512;
+
+/// f32 values that a row-major product of `[m, k]` and `[k, n]` packs, where `in_rows` says which of the two
+/// lie row by row (`gemm_basic_generic` of gemm-common 0.19, on x86-64 with AVX2).
+///
+/// A side that lies along the registers is read where it is: the left one up to 3072 columns, the right one
+/// where the columns fill whole registers.
+pub fn packed([m, n, k]: [usize; 3], [left_in_rows, right_in_rows]: [bool; 2]) -> usize {
     let depth = k.div_ceil(k.div_ceil(DEPTH).max(1));
-    // gemm turns a row-major target around.
-    let (left, right) = (n, m);
-    let right = if left > 2 * 24 {
-        right.next_multiple_of(4)
+    let least = if left_in_rows {
+        128 * TILE[0]
+    } else {
+        2 * TILE[0]
+    };
+    let left = if n > least {
+        m.next_multiple_of(TILE[1])
     } else {
         0
     };
-    let left = if left <= 16 * 24 {
-        left.next_multiple_of(24)
-    } else {
-        0
+    let right = match packs_right(n, right_in_rows) {
+        true => n.next_multiple_of(TILE[0]),
+        false => 0,
     };
     depth * (left + right)
 }
 
-/// Bytes that the products keep once they have run: a buffer as large as the second-level cache for each thread
-/// (`L2_SLAB` of gemm-common 0.19).
-pub fn kept() -> u64 {
+/// Whether a product runs on the thread that asks for it (`get_parallelism` of burn-flex 0.22.1) and packs
+/// into that thread's buffer.
+pub fn uses_buffer([m, n, k]: [usize; 3], right_in_rows: bool) -> bool {
+    m.saturating_mul(n).saturating_mul(k) < 192 * 192 * 192 && !packs_right(n, right_in_rows)
+}
+
+/// Whether the right side is packed before the product begins.
+fn packs_right(n: usize, in_rows: bool) -> bool {
+    n <= 16 * TILE[0] && !(in_rows && n.is_multiple_of(LANES))
+}
+
+/// Bytes of the buffer that a thread keeps once it had products: as large as the second-level cache (`L2_SLAB`
+/// of gemm-common 0.19).
+pub fn buffer() -> u64 {
     #[cfg(feature = "flex")]
-    {
-        let cache = gemm_common::cache::CACHE_INFO[1].cache_bytes;
-        (cache * rayon::current_num_threads()) as u64
-    }
+    return gemm_common::cache::CACHE_INFO[1].cache_bytes as u64;
     #[cfg(not(feature = "flex"))]
-    0
+    return 0;
+}
+
+/// Threads of the pool that products run on.
+pub fn threads() -> u64 {
+    #[cfg(feature = "flex")]
+    return rayon::current_num_threads() as u64;
+    #[cfg(not(feature = "flex"))]
+    return 1;
 }

@@ -40,6 +40,11 @@ impl Layout {
         self.at_start && self.is_contiguous()
     }
 
+    /// Whether neighbours in a row are neighbours in memory.
+    pub fn is_in_rows(&self) -> bool {
+        self.strides.last().is_none_or(|stride| *stride == 1)
+    }
+
     /// The same elements in another shape, where no copy is needed for it.
     pub fn reshape(&self, shape: &[usize]) -> Option<Self> {
         self.is_contiguous().then(|| Self {

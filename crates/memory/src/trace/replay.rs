@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use super::gemm;
 use super::layout::Layout;
 use super::operation::name;
-use super::{Kernel, Note, Operation, Runtime, Trace, Use};
+use super::{Kernel, Note, Operation, Runtime, Trace, Use, flex};
 use crate::record::{Point, Record};
 use crate::{Mark, Row};
 
@@ -21,6 +22,8 @@ pub(super) enum Effect {
         /// Bytes that it needs while it runs.
         workspace: u64,
     },
+    /// The same, and the thread that trains keeps a buffer from then on.
+    Buffered(Box<Effect>),
 }
 
 impl Effect {
@@ -86,11 +89,12 @@ impl Replay {
             last_use: last_uses(trace),
             views: HashMap::new(),
             replay: Replay::default(),
-            live: runtime.kept(),
+            live: runtime.besides(trace),
             highest: 0,
             since_mark: 0,
             graph: 0,
             in_forward: false,
+            own_buffer: gemm::buffer(),
         };
         let mut at = 0;
         while at < trace.operations.len() {
@@ -170,6 +174,8 @@ struct State<'a> {
     /// Bytes of autodiff's graph.
     graph: u64,
     in_forward: bool,
+    /// What the thread that trains will keep at its first product.
+    own_buffer: u64,
 }
 
 impl<'a> State<'a> {
@@ -301,6 +307,10 @@ impl<'a> State<'a> {
                     self.share(output, buffer, layout.clone());
                 }
             }
+            Effect::Buffered(product) => {
+                self.live += std::mem::take(&mut self.own_buffer);
+                return self.run(at, inputs, outputs, *product);
+            }
             Effect::Made { into, workspace } => {
                 let layer = self.layer(&inputs.iter().collect::<Vec<_>>());
                 for (index, output) in outputs.iter().enumerate() {
@@ -390,8 +400,7 @@ impl<'a> State<'a> {
             if let ([input, ..], [output, ..]) = (&inputs[..], &outputs[..]) {
                 let known = inside.roots.get(&input.id).cloned();
                 let (root, layout) = known.unwrap_or_else(|| (input.id, self.layout(input)));
-                let effect = self.runtime.effect(ir, inputs, &[layout], &output.shape);
-                if let Effect::View(layout) = effect {
+                if let Some(layout) = flex::view(ir, &layout, &output.shape) {
                     inside.roots.insert(output.id, (root, layout));
                 }
             }

@@ -4,7 +4,8 @@ use burn_ir::OperationIr;
 
 use super::layout::Layout;
 use super::replay::Effect;
-use super::{Use, flex, gemm};
+use super::{Note, Operation, Trace, Use, flex, gemm};
+use crate::Mark;
 
 /// How a backend deals with memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +21,9 @@ pub enum Runtime {
 /// `cargo run --release --example accuracy_matrix`, on x86-64 with two cores.
 mod fitted {
     /// Bytes of autodiff's graph for an operation of the forward, until the end of the backward.
-    pub const GRAPH: u64 = 130;
+    pub const GRAPH: u64 = 450;
+    /// Bytes of a stored tensor's place in module, graph and optimizer.
+    pub const STORED: u64 = 2300;
     /// What a pool rounds every buffer up to.
     pub const ALIGNMENT: u64 = 32;
 }
@@ -54,12 +57,22 @@ impl Runtime {
         }
     }
 
-    /// What stays once operations have run.
-    pub(super) fn kept(self) -> u64 {
-        match self {
-            Self::Flex => gemm::kept(),
-            Self::Pool => 0,
+    /// What is there besides tensors: the buffers of the pool's threads, and what a module is made of.
+    pub(super) fn besides(self, trace: &Trace) -> u64 {
+        if self == Self::Pool {
+            return 0;
         }
+        let until_start = |operation: &&Operation| {
+            !matches!(operation, Operation::Note(Note::Mark(Mark::Start, _)))
+        };
+        let stored =
+            |operation: &&Operation| matches!(operation, Operation::Note(Note::Stored { .. }));
+        let stored = trace
+            .operations
+            .iter()
+            .take_while(until_start)
+            .filter(stored);
+        gemm::threads() * gemm::buffer() + fitted::STORED * stored.count() as u64
     }
 
     /// Of the graph, for each operation of the forward.

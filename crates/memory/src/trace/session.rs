@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::backend::Capture;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, IntDType, Tensor};
 use burn_ir::{CustomOpIr, OperationIr, ScalarIr};
 use burn_router::RouterClient;
 
@@ -145,6 +145,9 @@ fn within_session<R>(device: &Device, step: impl FnOnce(&Device) -> R) -> (R, Ve
             SESSION.set(None);
         }
     }
+    // As on every other backend; its own default is 64 bits. A device is configured once, and this one is new.
+    let configured = device.clone().configure(IntDType::I32);
+    configured.expect("a new device");
     let handle = Tensor::<1>::zeros([1], device).try_into_primitive::<Capture>();
     SESSION.set(Some(Session {
         handle: handle.expect("made on the capture device"),

@@ -20,7 +20,7 @@ impl Builds for Images {
         loaders.classes()
     }
 
-    fn facts(recipe: &Recipe<Self>) -> Result<usize, TrainError> {
+    fn data_facts(recipe: &Recipe<Self>) -> Result<usize, TrainError> {
         match recipe.data.source.as_str() {
             "digits" | "synthetic" => Ok(10),
             folder => Ok(ImageFolder::classes(Path::new(folder))?.len()),

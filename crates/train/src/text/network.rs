@@ -9,7 +9,7 @@ use leanburn_models::transformer::gpt::State;
 
 use super::recipe::Config;
 use super::{Network, Text, TextLoaders, TextModel, limits};
-use crate::task::Builds;
+use crate::task::{Builds, Lever};
 use crate::{Backend, Recipe, TrainError};
 
 /// What the tokens decide about the network.
@@ -32,7 +32,7 @@ impl Builds for Text {
         }
     }
 
-    fn facts(recipe: &Recipe<Self>) -> Result<TextFacts, TrainError> {
+    fn data_facts(recipe: &Recipe<Self>) -> Result<TextFacts, TrainError> {
         let corpus = TextLoaders::corpus(recipe)?;
         Ok(TextFacts {
             tokens: corpus.vocab() as usize,
@@ -96,6 +96,17 @@ impl Builds for Text {
             }
         };
         TextModel { network, ..model }
+    }
+
+    fn levers() -> Vec<Lever<Self>> {
+        vec![
+            ("attention in chunks", "none", |recipe| {
+                recipe.model.attention_chunk = None;
+            }),
+            ("loss in chunks", "none", |recipe| {
+                recipe.model.loss_chunk = None;
+            }),
+        ]
     }
 
     fn blank(recipe: &Recipe<Self>, _facts: &TextFacts, device: &Device) -> Tokens {

@@ -178,7 +178,7 @@ pub fn forward_floats(geometry: &Geometry) -> usize {
     let tile = geometry.tile(rows, columns, threads);
     let at_work = threads.min(columns.div_ceil(tile));
     let out = geometry.channels_out;
-    at_work * ((rows + out) * tile + packed([out, tile, rows]))
+    at_work * ((rows + out) * tile + packed([out, tile, rows], [true; 2]))
 }
 
 /// The same for [`input_grad`].
@@ -191,7 +191,7 @@ pub fn input_grad_floats(geometry: &Geometry) -> usize {
     let images = group.min(geometry.batch);
     let width = tile.min(images * positions);
     let planes = images * geometry.channels_in * geometry.plane();
-    at_work * ((rows + out) * width + planes + packed([rows, width, out]))
+    at_work * ((rows + out) * width + planes + packed([rows, width, out], [false, true]))
 }
 
 /// The same for [`weight_grad`].
@@ -202,5 +202,5 @@ pub fn weight_grad_floats(geometry: &Geometry) -> usize {
     let columns = geometry.batch * geometry.positions();
     let tile = geometry.tile(rows.max(out), columns, 1).min(columns);
     let at_work = geometry.channels_in.div_ceil(block);
-    at_work * ((rows + out) * tile + out * rows + packed([out, rows, tile]))
+    at_work * ((rows + out) * tile + out * rows + packed([out, rows, tile], [true, false]))
 }

@@ -1,0 +1,78 @@
+//! `leanburn estimate`: one step, predicted; a curve over the batch; what each lever saves.
+
+mod args;
+mod budget;
+mod formula;
+mod levers;
+mod print;
+mod recipe;
+mod sweep;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use leanburn_memory::Prediction;
+use leanburn_train::{Images, Text};
+
+use crate::timeline::{Point, Timeline};
+
+pub use args::Args;
+use budget::Budget;
+use recipe::{Kind, Subject};
+
+/// A flag that cannot be.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Wrong(pub String);
+
+/// Runs the command; exit code 1 says that it does not fit.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(transformer) = &args.transformer {
+        return formula::run(args, transformer);
+    }
+    match Kind::of(args.config.as_deref())? {
+        Kind::Images => predict(args, &Subject::<Images>::images(args)?),
+        Kind::Text => predict(args, &Subject::<Text>::text(args)?),
+    }
+}
+
+fn predict<T: leanburn_train::task::Builds>(args: &Args, subject: &Subject<T>) -> Result<ExitCode> {
+    let budget = Budget::of(args)?;
+    if let Some(range) = &args.sweep {
+        let sweep = sweep::Sweep::of(subject, *range, budget.as_ref())?;
+        sweep.print(args.json);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.levers {
+        let levers = levers::Levers::of(subject)?;
+        levers.print(args.json);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let prediction = subject.predict()?;
+    if let Some(path) = &args.timeline {
+        let svg = draw(&prediction, &subject.title(), budget.as_ref())?;
+        std::fs::write(path, svg).with_context(|| path.display().to_string())?;
+        eprintln!("wrote {}", path.display());
+    }
+    let fits = budget.as_ref().map(|budget| budget.fits(prediction.peak));
+    match args.json {
+        true => println!("{}", print::json(&prediction, subject, budget.as_ref())),
+        false => print!("{}", print::text(&prediction, subject, budget.as_ref())),
+    }
+    Ok(budget::exit_code(fits))
+}
+
+fn draw(prediction: &Prediction, title: &str, budget: Option<&Budget>) -> Result<String> {
+    let points = prediction.timeline.iter().map(|rows| Point { rows: *rows });
+    let points: Vec<Point> = points.collect();
+    let blocks = prediction.blocks.iter().enumerate();
+    let marks: Vec<(usize, String)> = blocks.map(|(n, at)| (*at, format!("block {n}"))).collect();
+    let timeline = Timeline {
+        title,
+        points: &points,
+        phases: &prediction.phases,
+        budget: budget.map(|budget| budget.memory),
+        marks: &marks,
+    };
+    Ok(timeline.svg()?)
+}

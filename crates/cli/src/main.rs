@@ -1,0 +1,54 @@
+//! The `leanburn` program.
+
+mod estimate;
+mod timeline;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+// Counts the heap, for the steps that a prediction has to measure.
+#[global_allocator]
+static ALLOC: leanburn_memory::CountingAllocator = leanburn_memory::CountingAllocator::system();
+
+/// What a training run needs, before it starts.
+#[derive(Parser)]
+#[command(
+    name = "leanburn",
+    version,
+    after_help = "Exit codes: 0 done, 1 it failed (for estimate with a memory: it does not fit), 2 wrong use."
+)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Predict the memory of a training step, row by row, without running it and without the GPU
+    Estimate(Box<estimate::Args>),
+}
+
+fn main() -> ExitCode {
+    let result = match Program::parse().command {
+        Command::Estimate(args) => estimate::run(&args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(if is_wrong_use(&error) { 2 } else { 1 })
+        }
+    }
+}
+
+fn is_wrong_use(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.is::<estimate::Wrong>()
+            || cause.is::<leanburn_memory::CatalogueError>()
+            || cause.is::<leanburn_memory::formulas::FormulaError>()
+            || cause
+                .downcast_ref::<leanburn_train::TrainError>()
+                .is_some_and(leanburn_train::TrainError::is_wrong_use)
+    })
+}
