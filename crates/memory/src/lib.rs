@@ -23,6 +23,7 @@ pub mod bytes;
 pub mod catalogue;
 pub mod census;
 mod compare;
+pub mod extrapolate;
 pub mod formulas;
 pub mod growth;
 pub mod heap;

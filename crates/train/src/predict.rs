@@ -1,9 +1,10 @@
-//! What a recipe's step will need, from its operations alone.
+//! What a recipe's step will need, before it runs.
 
 use burn::tensor::Device;
 use leanburn_levers::{LossScaler, Policy, captured};
-use leanburn_memory::trace::{Runtime, trace};
-use leanburn_memory::{Bytes, Known, Meter, Prediction};
+use leanburn_memory::extrapolate::{Sample, extrapolate};
+use leanburn_memory::trace::{Runtime, Trace, TraceError, trace};
+use leanburn_memory::{Bytes, Known, Meter, Method, Prediction, Record};
 
 use crate::task::Builds;
 use crate::{Backend, Recipe, Settings, TrainError, Trainer};
@@ -14,21 +15,30 @@ const UPDATES: usize = 3;
 
 /// Predicts the step of a recipe on a backend: traces it through the same trainer that runs it.
 ///
-/// Needs neither data nor device. `facts` is what the data would say, see [`Builds::data_facts`].
+/// Needs neither data nor device. `facts` is what the data would say, see [`Builds::data_facts`]. A network
+/// that cannot be traced (it reads values back, or uses Burn's own BatchNorm) is run instead, at batch 1 and 2 on
+/// the CPU, and extended to the batch; [`Prediction::method`] says which it was.
 ///
 /// # Errors
 ///
-/// Where the recipe's network cannot be built, or its step cannot be traced.
+/// Where the network cannot be built, and where it can neither be traced nor measured: that needs the
+/// [`CountingAllocator`](leanburn_memory::CountingAllocator) in the program.
 pub fn predict<T: Builds>(
     recipe: &Recipe<T>,
     facts: &T::Facts,
     policy: Policy,
     backend: Backend,
 ) -> Result<Prediction, TrainError> {
-    let (traced, known) = trace(|device| updates(recipe, facts, policy, device))
-        .map_err(|error| TrainError::Prediction(error.to_string()))?;
-    let prediction = Prediction::of(&traced, &known?, runtime(backend));
-    prediction.ok_or_else(|| TrainError::Prediction("the trace holds no whole update".into()))
+    match traced(recipe, facts, policy) {
+        Ok((trace, known)) => {
+            let prediction = Prediction::of(&trace, &known?, runtime(backend));
+            prediction
+                .ok_or_else(|| TrainError::Prediction("the trace holds no whole update".into()))
+        }
+        Err(error) => {
+            measured(recipe, facts, policy).ok_or_else(|| TrainError::Prediction(error.to_string()))
+        }
+    }
 }
 
 /// How a backend deals with memory.
@@ -39,25 +49,88 @@ pub fn runtime(backend: Backend) -> Runtime {
     }
 }
 
-fn updates<T: Builds>(
+type Traced = (Trace, Result<Vec<Known>, TrainError>);
+
+fn traced<T: Builds>(
+    recipe: &Recipe<T>,
+    facts: &T::Facts,
+    policy: Policy,
+) -> Result<Traced, TraceError> {
+    trace(|device| {
+        let mut trainer = trainer(recipe, facts, policy, device)?;
+        let mut known = Vec::new();
+        // The second micro-batch finds gradients, and all others of the window are like it.
+        let window = recipe.train.accumulate.min(2);
+        for _ in 0..UPDATES {
+            captured::note_stored(trainer.model());
+            for _ in 0..window {
+                trainer.micro_step(T::blank(recipe, facts, device));
+                known.push(*trainer.known());
+            }
+            trainer.update()?;
+        }
+        Ok(known)
+    })
+}
+
+/// The recipe's trainer with new weights.
+fn trainer<T: Builds>(
     recipe: &Recipe<T>,
     facts: &T::Facts,
     policy: Policy,
     device: &Device,
-) -> Result<Vec<Known>, TrainError> {
+) -> Result<Trainer<T::Network>, TrainError> {
     let schedule = recipe.schedule.start(recipe.optimizer.lr, 1000, 0)?;
     let scaler = LossScaler::new(recipe.precision.loss_scale.resolve(policy)?)?;
-    let network = T::with_levers(recipe, policy, T::init(recipe, facts, device)?);
     let (settings, meter) = (Settings::of(recipe), Meter::new(device));
-    let mut trainer = Trainer::new(network, settings, schedule, scaler, meter, Bytes(0));
-    let mut known = Vec::new();
-    for _ in 0..UPDATES {
-        captured::note_stored(trainer.model());
+    let origin = meter.current().unwrap_or(Bytes(0));
+    let network = T::with_levers(recipe, policy, T::init(recipe, facts, device)?);
+    Ok(Trainer::new(
+        network, settings, schedule, scaler, meter, origin,
+    ))
+}
+
+/// From steps at batch 1 and 2, on the CPU.
+fn measured<T: Builds>(recipe: &Recipe<T>, facts: &T::Facts, policy: Policy) -> Option<Prediction> {
+    let [one, two] = [1, 2].map(|batch| small_step(recipe, facts, policy, batch));
+    let (one, two) = (one?, two?);
+    let samples = [(1, &one), (2, &two)].map(|(batch, (record, known, _))| Sample {
+        batch,
+        record,
+        known,
+    });
+    let (record, known) = extrapolate(samples, recipe.train.batch)?;
+    let measured = record.measurement(&known, one.2)?;
+    Some(Prediction {
+        method: Method::Measured,
+        ..Prediction::from(measured)
+    })
+}
+
+/// The last micro-step of the second update, with what the heap held before the model.
+fn small_step<T: Builds>(
+    recipe: &Recipe<T>,
+    facts: &T::Facts,
+    policy: Policy,
+    batch: usize,
+) -> Option<(Record, Known, Bytes)> {
+    let device = cpu()?.autodiff();
+    let mut recipe = recipe.clone();
+    recipe.train.batch = batch;
+    let origin = Meter::new(&device).current()?;
+    let mut trainer = trainer(&recipe, facts, policy, &device).ok()?;
+    for _ in 0..2 {
         for _ in 0..recipe.train.accumulate {
-            trainer.micro_step(T::blank(recipe, facts, device));
-            known.push(*trainer.known());
+            trainer.micro_step(T::blank(&recipe, facts, &device));
         }
-        trainer.update()?;
+        trainer.update().ok()?;
     }
-    Ok(known)
+    Some((trainer.record()?.clone(), *trainer.known(), origin))
+}
+
+fn cpu() -> Option<Device> {
+    #[cfg(feature = "flex")]
+    return Some(Device::flex());
+    #[cfg(not(feature = "flex"))]
+    None
 }

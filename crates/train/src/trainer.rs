@@ -9,7 +9,7 @@ use burn::module::{ModuleVisitor, Param};
 use burn::optim::ModuleOptimizer;
 use burn::tensor::{Device, Tensor};
 use leanburn_levers::{Accumulator, LossScale, LossScaler};
-use leanburn_memory::{Bytes, Known, Measurement, Meter};
+use leanburn_memory::{Bytes, Known, Measurement, Meter, Record};
 
 use crate::optimizer::Traced;
 use crate::saved::Saved;
@@ -144,6 +144,11 @@ impl<M: Trainable> Trainer<M> {
     /// What the most demanding step so far held.
     pub fn measurement(&self) -> Option<&Measurement> {
         self.memory.largest.as_ref()
+    }
+
+    /// What the marks of the last step saw, if it was recorded.
+    pub fn record(&self) -> Option<&Record> {
+        self.memory.last.as_ref()
     }
 
     /// What is known without measuring of the micro-step that was begun last.

@@ -91,7 +91,11 @@ impl Levers {
             if same_dtypes && rest == subject.recipe {
                 continue;
             }
-            pulled.push(Pulled::new(lever, price, &base, &changed.predict()?));
+            let accumulate = [subject, &changed].map(|one| one.recipe.train.accumulate as f64);
+            let pulled_here = Pulled::new(lever, price, &base, &changed.predict()?, accumulate);
+            if pulled_here.saves != 0 {
+                pulled.push(pulled_here);
+            }
         }
         pulled.sort_by_key(|pulled| std::cmp::Reverse(pulled.saves));
         Ok(Self {
@@ -139,7 +143,14 @@ impl Levers {
 }
 
 impl Pulled {
-    fn new(lever: &'static str, price: &str, base: &Prediction, changed: &Prediction) -> Self {
+    /// `accumulate` is the number of micro-batches of both.
+    fn new(
+        lever: &'static str,
+        price: &str,
+        base: &Prediction,
+        changed: &Prediction,
+        accumulate: [f64; 2],
+    ) -> Self {
         let saves = i128::from(base.peak.0) - i128::from(changed.peak.0);
         let arithmetic = base.arithmetic.zip(changed.arithmetic);
         Self {
@@ -149,7 +160,9 @@ impl Pulled {
             saves: i64::try_from(saves).unwrap_or(i64::MAX),
             arithmetic: arithmetic
                 .filter(|(base, _)| *base > 0)
-                .map(|(base, changed)| changed as f64 / base as f64 - 1.0),
+                .map(|(base, changed)| {
+                    (changed as f64 * accumulate[1]) / (base as f64 * accumulate[0]) - 1.0
+                }),
         }
     }
 }

@@ -56,7 +56,9 @@ impl Subject<Images> {
             image_size: args.image_size,
             ..ImageArgs::default()
         };
-        Self::new(args, &flags, args.classes, "--classes N")
+        // A folder of images that is not here is taken for ImageNet.
+        let assumed = |_: &Recipe<Images>| Some(1000);
+        Self::new(args, &flags, args.classes, assumed, "--classes")
     }
 }
 
@@ -68,11 +70,12 @@ impl Subject<Text> {
             context: args.context,
             ..TextArgs::default()
         };
-        let facts = args.tokens.map(|tokens| TextFacts {
+        let facts = |tokens| TextFacts {
             tokens,
             bytes_per_token: 1.0,
-        });
-        Self::new(args, &flags, facts, "--tokens N")
+        };
+        let assumed = |recipe: &Recipe<Text>| recipe.model.vocabulary.map(facts);
+        Self::new(args, &flags, args.tokens.map(facts), assumed, "--tokens")
     }
 }
 
@@ -88,7 +91,8 @@ impl<T: Builds> Subject<T> {
         args: &Args,
         flags: &impl Flags<T>,
         facts: Option<T::Facts>,
-        instead: &str,
+        assumed: impl Fn(&Recipe<T>) -> Option<T::Facts>,
+        flag: &str,
     ) -> Result<Self> {
         let optimizer = args
             .optimizer
@@ -109,10 +113,16 @@ impl<T: Builds> Subject<T> {
         // Weights from a file are as large as new ones.
         let facts = match facts {
             Some(facts) => facts,
-            None => T::data_facts(&recipe).map_err(|error| {
-                let error = error.to_string();
-                Wrong(format!("{error}; the data are not needed with {instead}"))
-            })?,
+            None => match (T::data_facts(&recipe), assumed(&recipe)) {
+                (Ok(facts), _) => facts,
+                (Err(error), Some(facts)) => {
+                    eprintln!("{error}: predicting for {facts:?}; {flag} says otherwise");
+                    facts
+                }
+                (Err(error), None) => {
+                    return Err(Wrong(format!("{error}; {flag} N predicts without data")).into());
+                }
+            },
         };
         let backend = match (recipe.backend, &args.device) {
             (Backend::Auto, Some(_)) => Backend::Cuda,

@@ -3,9 +3,10 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
-use burn::backend::Capture;
 use burn::backend::tensor::FloatTensor;
+use burn::backend::{Capture, DeviceOps, set_default_dtypes};
 use burn::tensor::{Device, IntDType, Tensor};
 use burn_ir::{CustomOpIr, OperationIr, ScalarIr};
 use burn_router::RouterClient;
@@ -114,6 +115,7 @@ pub fn trace<R>(step: impl FnOnce(&Device) -> R) -> Result<(Trace, R), TraceErro
     if is_tracing() {
         return Err(TraceError::Nested);
     }
+    keep_panics_quiet();
     let device = Device::capture();
     let mut outcome = None;
     let run = AssertUnwindSafe(|| {
@@ -149,14 +151,35 @@ fn within_session<R>(device: &Device, step: impl FnOnce(&Device) -> R) -> (R, Ve
     let configured = device.clone().configure(IntDType::I32);
     configured.expect("a new device");
     let handle = Tensor::<1>::zeros([1], device).try_into_primitive::<Capture>();
+    let handle = handle.expect("made on the capture device");
+    // Autodiff asks below the dispatch.
+    let below = handle.client.device();
+    let usual = below.defaults();
+    let configured =
+        set_default_dtypes::<Capture>(&below, usual.float_dtype, IntDType::I32, usual.bool_dtype);
+    configured.expect("a new device");
     SESSION.set(Some(Session {
-        handle: handle.expect("made on the capture device"),
+        handle,
         notes: Vec::new(),
     }));
     let _end = End;
     let result = step(&device.clone().autodiff());
     let session = SESSION.take().expect("begun above");
     (result, session.notes)
+}
+
+/// A panic of a traced step is an error of the trace, and says so itself.
+fn keep_panics_quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let tracing = SESSION.with(|session| session.try_borrow().is_ok_and(|s| s.is_some()));
+            if !tracing {
+                usual(info);
+            }
+        }));
+    });
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {

@@ -1,6 +1,6 @@
 //! What the steps of a trainer held.
 
-use leanburn_memory::{Bytes, Known, Mark, Measurement, Meter, census, record, trace};
+use leanburn_memory::{Bytes, Known, Mark, Measurement, Meter, Record, census, record, trace};
 
 use crate::{OptimizerKind, Trainable};
 
@@ -13,6 +13,8 @@ pub(super) struct StepMemory {
     pub known: Known,
     optimizer_state: Bytes,
     recorded: u64,
+    /// What the marks of the last step saw.
+    pub last: Option<Record>,
     /// What the most demanding step so far held.
     pub largest: Option<Measurement>,
 }
@@ -36,6 +38,7 @@ impl StepMemory {
             },
             optimizer_state: optimizer.state_bytes(census.parameters.bytes),
             recorded: 0,
+            last: None,
             largest: None,
         }
     }
@@ -75,6 +78,7 @@ impl StepMemory {
         let Some(measured) = record.measurement(&self.known, self.origin) else {
             return;
         };
+        self.last = Some(record);
         let replaces = self
             .largest
             .as_ref()

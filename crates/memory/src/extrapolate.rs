@@ -1,0 +1,91 @@
+//! Two tiny steps, extended to a large batch: for models that no trace can see through.
+
+use crate::record::{Point, Record};
+use crate::{Bytes, Known};
+
+/// A step that was run, with its batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample<'a> {
+    /// Samples in it.
+    pub batch: usize,
+    /// What its marks saw.
+    pub record: &'a Record,
+    /// What is known of it without measuring.
+    pub known: &'a Known,
+}
+
+/// The step at another batch, every mark on the line through the same marks of two steps.
+///
+/// `None` where the batches are the same, or the steps passed different marks.
+pub fn extrapolate([a, b]: [Sample; 2], batch: usize) -> Option<(Record, Known)> {
+    let (points_a, points_b) = (&a.record.points, &b.record.points);
+    let same = |(a, b): (&Point, &Point)| a.mark == b.mark;
+    let alike = points_a.len() == points_b.len() && points_a.iter().zip(points_b).all(same);
+    if a.batch == b.batch || !alike {
+        return None;
+    }
+    let line = |from: u64, to: u64| {
+        let [x, y, z] = [a.batch, b.batch, batch].map(|batch| batch as i128);
+        let (from, to) = (i128::from(from), i128::from(to));
+        u64::try_from(from + (to - from) * (z - x) / (y - x)).unwrap_or(0)
+    };
+    let point = |(a, b): (&Point, &Point)| Point {
+        mark: a.mark,
+        live: line(a.live, b.live),
+        peak: line(a.peak, b.peak),
+        passing: line(a.passing, b.passing),
+    };
+    let bytes = |from: Bytes, to: Bytes| Bytes(line(from.0, to.0));
+    let record = Record {
+        points: points_a.iter().zip(points_b).map(point).collect(),
+        allocator: None,
+    };
+    let known = Known {
+        inputs: bytes(a.known.inputs, b.known.inputs),
+        ..*b.known
+    };
+    Some((record, known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mark;
+
+    fn record(batch: u64, marks: &[Mark]) -> Record {
+        let point = |mark: &Mark| Point {
+            mark: *mark,
+            live: 100 + 7 * batch,
+            peak: 200 + 11 * batch,
+            passing: 3 * batch,
+        };
+        Record {
+            points: marks.iter().map(point).collect(),
+            allocator: None,
+        }
+    }
+
+    #[test]
+    fn marks_lie_on_lines() {
+        let marks = [Mark::Start, Mark::Forward(0), Mark::ForwardEnd];
+        let known = |batch: u64| Known {
+            inputs: Bytes(12 * batch),
+            ..Known::default()
+        };
+        let (one, two) = (record(1, &marks), record(2, &marks));
+        let sample = |batch: usize, record, known| Sample {
+            batch,
+            record,
+            known,
+        };
+        let (known_1, known_2) = (known(1), known(2));
+        let at = [sample(1, &one, &known_1), sample(2, &two, &known_2)];
+        let (record_64, known_64) = extrapolate(at, 64).unwrap();
+        assert_eq!(record_64, record(64, &marks));
+        assert_eq!(known_64.inputs, Bytes(12 * 64));
+
+        assert!(extrapolate([at[0], at[0]], 64).is_none());
+        let other = record(2, &marks[..2]);
+        assert!(extrapolate([at[0], sample(2, &other, &known_2)], 64).is_none());
+    }
+}
