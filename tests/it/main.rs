@@ -13,6 +13,7 @@ mod golden;
 mod layers;
 mod memory;
 mod ops;
+mod prediction;
 mod program;
 mod resume;
 mod scaling;

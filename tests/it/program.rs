@@ -153,7 +153,9 @@ fn a_run_leaves_its_artifacts_and_prints_one_object() {
     assert_eq!(memory["rows"]["parameters"]["measured"], 4 * 11_173_962);
     assert!(memory["rows"]["framework"]["measured"].is_null());
     assert!(memory["peak"]["measured"].as_u64().unwrap() > 2 * 4 * 11_173_962);
-    assert!(memory["peak"]["predicted"].is_null());
+    let side = |side: &str| memory["peak"][side].as_u64().unwrap() as f64;
+    let off = side("predicted") / side("measured") - 1.0;
+    assert!(off.abs() < 0.05, "{memory}");
     for file in [
         "recipe.toml",
         "metrics.csv",

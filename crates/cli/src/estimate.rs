@@ -54,7 +54,9 @@ fn predict<T: leanburn_train::task::Builds>(args: &Args, subject: &Subject<T>) -
         std::fs::write(path, svg).with_context(|| path.display().to_string())?;
         eprintln!("wrote {}", path.display());
     }
-    let fits = budget.as_ref().map(|budget| budget.fits(prediction.peak));
+    let fits = budget
+        .as_ref()
+        .map(|budget| budget.fits(prediction.needed()));
     match args.json {
         true => println!("{}", print::json(&prediction, subject, budget.as_ref())),
         false => print!("{}", print::text(&prediction, subject, budget.as_ref())),

@@ -30,6 +30,8 @@ pub mod heap;
 pub mod json;
 pub mod ledger;
 pub mod meter;
+#[cfg(feature = "pool")]
+pub mod pool;
 pub mod prediction;
 mod process;
 pub mod record;

@@ -114,12 +114,18 @@ impl Prediction {
             blocks: step.blocks.clone(),
             arithmetic: Some(arithmetic(step.operations(trace))),
             method: Method::Trace,
-            confidence: Some(match runtime {
-                Runtime::Flex => FLEX,
-                Runtime::Pool => POOL,
+            confidence: Some(match runtime.has_pool() {
+                false => FLEX,
+                true => POOL,
             }),
-            ..Self::from(measured)
+            ..Self::from(with_pool(measured, &replay, runtime))
         })
+    }
+
+    /// Bytes that the device must have: the peak, and what the allocator takes beyond it, where that is known.
+    pub fn needed(&self) -> Bytes {
+        let allocator = self.rows.get(Row::Allocator).unwrap_or_default();
+        Bytes(self.peak.0.saturating_add(allocator.0))
     }
 
     /// The part that a measurement has too.
@@ -148,6 +154,17 @@ impl Prediction {
             None => how.into(),
         }
     }
+}
+
+/// Adds what the pool reserves beyond the peak.
+#[cfg_attr(not(feature = "pool"), allow(unused_variables, unused_mut))]
+fn with_pool(mut step: Measurement, replay: &Replay, runtime: Runtime) -> Measurement {
+    #[cfg(feature = "pool")]
+    if let Some(reserved) = crate::trace::reserved::reserved(replay, runtime) {
+        let beyond = Bytes(reserved.0.saturating_sub(step.peak.0));
+        step.rows.set(Row::Allocator, Some(beyond));
+    }
+    step
 }
 
 /// `cargo run --release --example accuracy_matrix`

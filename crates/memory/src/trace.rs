@@ -10,6 +10,8 @@ pub mod gemm;
 mod layout;
 mod operation;
 mod replay;
+#[cfg(feature = "pool")]
+pub(crate) mod reserved;
 mod runtime;
 mod session;
 

@@ -45,7 +45,9 @@ pub fn predict<T: Builds>(
 pub fn runtime(backend: Backend) -> Runtime {
     match backend {
         Backend::Auto | Backend::Flex => Runtime::Flex,
-        Backend::Wgpu | Backend::Vulkan | Backend::Cuda | Backend::Rocm => Runtime::Pool,
+        Backend::Wgpu => Runtime::Wgpu,
+        Backend::Vulkan => Runtime::Native,
+        Backend::Cuda | Backend::Rocm => Runtime::Cuda,
     }
 }
 

@@ -31,7 +31,7 @@ pub fn text<T: Builds>(
     }
     text += &format!("\n{}\n", excluded(runtime(subject.backend)));
     if let Some(budget) = budget {
-        text += &format!("{}\n", budget.verdict(prediction.peak));
+        text += &format!("{}\n", budget.verdict(prediction.needed()));
     }
     text
 }
@@ -40,9 +40,8 @@ pub fn text<T: Builds>(
 fn excluded(runtime: Runtime) -> &'static str {
     match runtime {
         Runtime::Flex => "not included: the program itself, and what loads and decodes the data",
-        Runtime::Pool => {
-            "not included: driver and context (framework), kernels and what the pool reserves beyond the bytes in use \
-             (allocator)"
+        _ => {
+            "not included: driver, context and kernels (framework), and scratch of the first step's autotune"
         }
     }
 }
@@ -70,7 +69,7 @@ pub fn json<T: Builds>(
         "method": prediction.method.name(),
         "confidence": prediction.confidence.map(|c| json!({ "median": c.median, "worst": c.worst })),
         "arithmetic": prediction.arithmetic,
-        "fits": budget.map(|budget| budget.fits(prediction.peak).is_sure()),
+        "fits": budget.map(|budget| budget.fits(prediction.needed()).is_sure()),
         "budget": budget.map(|budget| budget.memory.0),
         "head_room": budget.map(|budget| budget.head_room().0),
         "largest": largest.collect::<Vec<_>>(),

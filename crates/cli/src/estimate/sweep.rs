@@ -20,6 +20,7 @@ pub struct Sweep {
 struct Point {
     batch: usize,
     peak: Bytes,
+    needed: Bytes,
     fits: Option<bool>,
 }
 
@@ -31,12 +32,15 @@ impl Sweep {
         budget: Option<&Budget>,
     ) -> Result<Self> {
         let point = |batch: usize| -> Result<Point> {
-            let peak = subject
-                .changed(|recipe| recipe.train.batch = batch)?
-                .predict()?
-                .peak;
-            let fits = budget.map(|budget| budget.fits(peak).is_sure());
-            Ok(Point { batch, peak, fits })
+            let changed = subject.changed(|recipe| recipe.train.batch = batch)?;
+            let prediction = changed.predict()?;
+            let needed = prediction.needed();
+            Ok(Point {
+                batch,
+                peak: prediction.peak,
+                needed,
+                fits: budget.map(|budget| budget.fits(needed).is_sure()),
+            })
         };
         let doubling = std::iter::successors(Some(from), |batch| batch.checked_mul(2));
         let mut batches: Vec<usize> = doubling.take_while(|batch| *batch < to).collect();
@@ -65,7 +69,7 @@ impl Sweep {
             title: subject.title(),
             verdict: budget
                 .zip(last)
-                .map(|(budget, point)| budget.verdict(point.peak)),
+                .map(|(budget, point)| budget.verdict(point.needed)),
             largest,
             points,
         })

@@ -9,7 +9,9 @@ const NAMED: usize = 10;
 
 /// Where one micro-step stands in its trace.
 pub struct Step {
-    /// Behind the mark of the last update, where the batch is made.
+    /// The end of the last update: what is older and not stored is the optimizer's.
+    window: usize,
+    /// The last mark before the step, behind which the batch is made: what is older is of earlier micro-batches.
     before: usize,
     start: usize,
     forward_end: usize,
@@ -43,6 +45,10 @@ impl Step {
             .iter()
             .filter(|(_, mark)| matches!(mark, Mark::Forward(_)));
         Some(Self {
+            window: marks[..first]
+                .iter()
+                .rfind(|(_, mark)| *mark == Mark::UpdateEnd)
+                .map_or(0, |(at, _)| *at),
             before: first.checked_sub(1).map_or(0, |last| marks[last].0),
             start: *start,
             forward_end: at(Mark::ForwardEnd)?,
@@ -75,7 +81,8 @@ impl Step {
         let (born, end) = (buffer.span.start, buffer.span.end);
         match &buffer.stored {
             Some((row, _)) => *row,
-            None if born < self.before => Row::OptimizerState,
+            None if born < self.window => Row::OptimizerState,
+            None if born < self.before => Row::Gradients,
             None if born < self.start => Row::Inputs,
             None if born < self.forward_end && end > self.forward_end + 1 => Row::Activations,
             None if (self.forward_end..self.backward_end).contains(&born)
@@ -141,6 +148,10 @@ impl Step {
             Some((_, path)) => {
                 let (layer, name) = path.rsplit_once('.').unwrap_or(("", path));
                 (name.to_owned(), layer.to_owned())
+            }
+            // Named by what it is for: its memory may have been a gradient's.
+            None if self.row(buffer) == Row::OptimizerState => {
+                ("moment".into(), buffer.layer.clone())
             }
             None => (Replay::maker(trace, buffer), buffer.layer.clone()),
         };

@@ -55,6 +55,8 @@ pub struct Buffer {
     pub stored: Option<(Row, String)>,
     /// The layer that it was made in: the last one on its way whose parameters were read.
     pub layer: String,
+    /// Whether it was made of stored tensors only, such as a weight in another dtype.
+    of_stored: bool,
     views: usize,
 }
 
@@ -94,7 +96,10 @@ impl Replay {
             since_mark: 0,
             graph: 0,
             in_forward: false,
-            own_buffer: gemm::buffer(),
+            own_buffer: match runtime.has_pool() {
+                true => 0,
+                false => gemm::buffer(),
+            },
         };
         let mut at = 0;
         while at < trace.operations.len() {
@@ -183,7 +188,7 @@ impl<'a> State<'a> {
     fn step(&mut self, at: usize) -> usize {
         let trace = self.trace;
         match &trace.operations[at] {
-            Operation::Note(Note::KernelBegin(kernel)) if self.runtime.has_kernels() => {
+            Operation::Note(Note::KernelBegin(kernel)) if !self.runtime.has_pool() => {
                 let end = kernel_end(trace, at);
                 self.grow_graph();
                 self.fused(*kernel, at..end);
@@ -225,19 +230,25 @@ impl<'a> State<'a> {
     /// Tensors that come from outside of the trace exist from their first use on.
     fn ensure(&mut self, at: usize, tensor: &Use) {
         if !self.views.contains_key(&tensor.id) {
-            self.make(at, tensor, Layout::contiguous(&tensor.shape), "");
+            self.make(
+                at,
+                tensor,
+                Layout::contiguous(&tensor.shape),
+                &Layer::default(),
+            );
         }
     }
 
-    fn make(&mut self, at: usize, tensor: &Use, layout: Layout, layer: &str) {
+    fn make(&mut self, at: usize, tensor: &Use, layout: Layout, layer: &Layer) {
         let buffer = self.replay.buffers.len();
-        let bytes = self.runtime.rounded(tensor.bytes);
+        let bytes = self.runtime.size(tensor);
         self.replay.buffers.push(Buffer {
             bytes,
             span: at..usize::MAX,
             tensor: tensor.clone(),
             stored: None,
-            layer: layer.to_owned(),
+            layer: layer.name.clone(),
+            of_stored: layer.of_stored,
             views: 1,
         });
         self.live += bytes;
@@ -277,23 +288,25 @@ impl<'a> State<'a> {
     }
 
     /// The layer whose parameters are read, else the one that the first input comes from.
-    fn layer(&self, inputs: &[&Use]) -> String {
-        let buffers = || {
-            let views = inputs.iter().filter_map(|input| self.views.get(&input.id));
-            views.map(|view| &self.replay.buffers[view.buffer])
-        };
-        let stored = buffers().find_map(|buffer| buffer.stored.as_ref());
-        if let Some((_, path)) = stored {
-            return path
-                .rsplit_once('.')
-                .map_or("", |(layer, _)| layer)
-                .to_owned();
+    fn layer(&self, inputs: &[&Use]) -> Layer {
+        let views = inputs.iter().filter_map(|input| self.views.get(&input.id));
+        let buffers: Vec<&Buffer> = views
+            .map(|view| &self.replay.buffers[view.buffer])
+            .collect();
+        let is_stored = |buffer: &&&Buffer| buffer.stored.is_some() || buffer.of_stored;
+        let is_named = |buffer: &&&Buffer| !buffer.layer.is_empty();
+        let from = buffers
+            .iter()
+            .find(is_stored)
+            .or_else(|| buffers.iter().find(is_named));
+        let name = from.map_or(String::new(), |buffer| match &buffer.stored {
+            Some((_, path)) => path.rsplit_once('.').map_or("", |(layer, _)| layer).into(),
+            None => buffer.layer.clone(),
+        });
+        Layer {
+            name,
+            of_stored: !buffers.is_empty() && buffers.iter().all(|buffer| is_stored(&buffer)),
         }
-        let mut named = buffers().filter(|buffer| !buffer.layer.is_empty());
-        named
-            .next()
-            .map(|buffer| buffer.layer.clone())
-            .unwrap_or_default()
     }
 
     fn run(&mut self, at: usize, inputs: &[Use], outputs: &[Use], effect: Effect) {
@@ -435,7 +448,7 @@ impl<'a> State<'a> {
         }
         self.replay.marks.push((at, mark));
         if let Some(record) = self.replay.records.last_mut() {
-            let peak = match self.runtime.samples() {
+            let peak = match self.runtime.has_pool() {
                 true => self.live,
                 false => self.since_mark.max(self.live),
             };
@@ -449,6 +462,13 @@ impl<'a> State<'a> {
         self.since_mark = self.live;
         self.highest = self.live;
     }
+}
+
+/// Where an operation belongs.
+#[derive(Default)]
+struct Layer {
+    name: String,
+    of_stored: bool,
 }
 
 /// What goes in and out of a kernel.
