@@ -15,7 +15,7 @@ use crate::{Bytes, Known, Ledger, Mark, Measurement, Phase, Row};
 pub enum Method {
     /// From the operations of the step, recorded without running them.
     Trace,
-    /// From two tiny steps that were run, extended to the batch.
+    /// From two small steps that were run, extended to the batch.
     Measured,
     /// From closed formulas.
     Formula,
@@ -142,7 +142,7 @@ impl Prediction {
     pub fn remark(&self) -> String {
         let how = match self.method {
             Method::Trace => "predicted from a trace of the step",
-            Method::Measured => "predicted from two tiny steps",
+            Method::Measured => "predicted from two small steps",
             Method::Formula => "predicted by closed formulas",
         };
         match self.confidence {

@@ -169,7 +169,7 @@ fn what_no_trace_sees_through_is_measured_small() {
     on_one_thread(|| {
         let predicted = predict(&recipe, &(), Policy::FP32, Backend::Flex).unwrap();
         assert_eq!(predicted.method, Method::Measured);
-        assert!(predicted.remark().contains("two tiny steps"));
+        assert!(predicted.remark().contains("two small steps"));
         let compared = compare(&predicted, &measured(&recipe, &()));
         let off = compared.peak.fraction().unwrap();
         assert!(off.abs() < 0.05, "{compared:?}");

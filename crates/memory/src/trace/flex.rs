@@ -116,11 +116,13 @@ fn float(
         Op::Matmul(op) => {
             let k = op.lhs.shape[op.lhs.shape.num_dims() - 1];
             let [m, n] = [2, 1].map(|from_end| output[output.len() - from_end]);
-            let in_rows = |side: usize| match op.out.dtype {
-                DType::BF16 => true,
-                _ => layouts[side].is_in_rows(),
+            let in_rows = |side: usize| layouts[side].is_in_rows();
+            let floats = match op.out.dtype {
+                DType::F16 => gemm::packed_f16([m, n, k], in_rows(1)),
+                DType::BF16 => gemm::packed([m, n, k], [true; 2]),
+                _ => gemm::packed([m, n, k], [0, 1].map(in_rows)),
             };
-            let packed = 4 * gemm::packed([m, n, k], [0, 1].map(in_rows)) as u64;
+            let packed = 4 * floats as u64;
             // FlexTensor::empty holds what it makes twice for a moment, as for zeros.
             let elements = output.iter().product::<usize>() as u64;
             let workspace = match op.out.dtype {

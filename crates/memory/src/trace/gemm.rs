@@ -12,13 +12,22 @@ const DEPTH: usize = 512;
 ///
 /// A side that lies along the registers is read where it is: the left one up to 3072 columns, the right one
 /// where the columns fill whole registers.
-pub fn packed([m, n, k]: [usize; 3], [left_in_rows, right_in_rows]: [bool; 2]) -> usize {
-    let depth = k.div_ceil(k.div_ceil(DEPTH).max(1));
-    let least = if left_in_rows {
-        128 * TILE[0]
-    } else {
-        2 * TILE[0]
+pub fn packed(sizes: [usize; 3], in_rows: [bool; 2]) -> usize {
+    let least = match in_rows[0] {
+        true => 128 * TILE[0],
+        false => 2 * TILE[0],
     };
+    packed_beyond(least, sizes, in_rows[1])
+}
+
+/// The same for matrices of f16, whose left side is always widened into the packed one (gemm-f16 0.19).
+pub fn packed_f16(sizes: [usize; 3], right_in_rows: bool) -> usize {
+    packed_beyond(0, sizes, right_in_rows)
+}
+
+/// With the left side packed where there are more than `least` columns.
+fn packed_beyond(least: usize, [m, n, k]: [usize; 3], right_in_rows: bool) -> usize {
+    let depth = k.div_ceil(k.div_ceil(DEPTH).max(1));
     let left = if n > least {
         m.next_multiple_of(TILE[1])
     } else {
