@@ -49,8 +49,10 @@ pub struct Buffer {
     pub bytes: u64,
     /// The operations during which it was alive.
     pub span: Range<usize>,
-    /// The tensor that it was made for.
+    /// The tensor that it holds, or held last.
     pub tensor: Use,
+    /// The operation that made that.
+    made_at: usize,
     /// Where the model stores it, if it does.
     pub stored: Option<(Row, String)>,
     /// The layer that it was made in: the last one on its way whose parameters were read.
@@ -121,7 +123,7 @@ impl Replay {
 
     /// What made a buffer, such as `convolution` or `matmul`.
     pub fn maker(trace: &Trace, buffer: &Buffer) -> String {
-        match &trace.operations[buffer.span.start] {
+        match &trace.operations[buffer.made_at] {
             Operation::Note(Note::KernelBegin(kernel)) => kernel.name.into(),
             Operation::Note(_) => String::new(),
             Operation::Run { ir, .. } => name(ir),
@@ -246,6 +248,7 @@ impl<'a> State<'a> {
             bytes,
             span: at..usize::MAX,
             tensor: tensor.clone(),
+            made_at: at,
             stored: None,
             layer: layer.name.clone(),
             of_stored: layer.of_stored,
@@ -258,6 +261,13 @@ impl<'a> State<'a> {
     fn share(&mut self, tensor: &Use, buffer: usize, layout: Layout) {
         self.replay.buffers[buffer].views += 1;
         self.views.insert(tensor.id, View { buffer, layout });
+    }
+
+    /// Writes `tensor` where another was.
+    fn take_over(&mut self, at: usize, tensor: &Use, buffer: usize, layout: Layout) {
+        self.share(tensor, buffer, layout);
+        let buffer = &mut self.replay.buffers[buffer];
+        (buffer.tensor, buffer.made_at) = (tensor.clone(), at);
     }
 
     fn drop(&mut self, at: usize, id: u64) {
@@ -333,7 +343,7 @@ impl<'a> State<'a> {
                         .filter(|input| index == 0 && input.last)
                         .find(|input| self.is_free(input, output));
                     match free {
-                        Some(input) => self.share(output, self.buffer_of(input), layout),
+                        Some(input) => self.take_over(at, output, self.buffer_of(input), layout),
                         None => self.make(at, output, layout, &layer),
                     }
                 }
@@ -376,9 +386,10 @@ impl<'a> State<'a> {
                 let input = ending.find(|input| self.is_free(input, output))?;
                 Some(self.buffer_of(input))
             };
-            match known.or_else(reused) {
-                Some(buffer) => self.share(output, buffer, layout),
-                None => self.make(begin, output, layout, &layer),
+            match (known, known.is_none().then(reused).flatten()) {
+                (Some(buffer), _) => self.share(output, buffer, layout),
+                (None, Some(buffer)) => self.take_over(begin, output, buffer, layout),
+                (None, None) => self.make(begin, output, layout, &layer),
             }
             made.insert(root, self.buffer_of(output));
         }
