@@ -50,7 +50,7 @@ fn predict<T: leanburn_train::task::Builds>(args: &Args, subject: &Subject<T>) -
     }
     let prediction = subject.predict()?;
     if let Some(path) = &args.timeline {
-        let svg = draw(&prediction, &subject.title(), budget.as_ref())?;
+        let svg = draw(&prediction, &subject.short_title(), budget.as_ref())?;
         std::fs::write(path, svg).with_context(|| path.display().to_string())?;
         eprintln!("wrote {}", path.display());
     }

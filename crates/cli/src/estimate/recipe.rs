@@ -160,7 +160,18 @@ impl<T: Builds> Subject<T> {
         predict(&self.recipe, &self.facts, self.policy()?, self.backend)
     }
 
-    /// What it is, in a line.
+    /// What it is, in a few words.
+    pub fn short_title(&self) -> String {
+        let (recipe, batch) = (&self.recipe, self.recipe.train.batch);
+        let precision = self.policy().map_or("?", |policy| policy.compute.name());
+        let model = T::model_name(&recipe.model);
+        format!(
+            "{model}, batch {batch}, {precision}, checkpoint {}",
+            recipe.checkpoint
+        )
+    }
+
+    /// The same in a line.
     pub fn title(&self) -> String {
         let recipe = &self.recipe;
         let facts: String = T::facts(recipe)

@@ -90,6 +90,8 @@ impl Step {
             {
                 Row::Gradients
             }
+            // State that was made anew instead of in place.
+            None if born >= self.backward_end && end > self.end + 1 => Row::OptimizerState,
             None => Row::Temporaries,
         }
     }
