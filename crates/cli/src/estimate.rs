@@ -38,29 +38,31 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 fn predict<T: leanburn_train::task::Builds>(args: &Args, subject: &Subject<T>) -> Result<ExitCode> {
     let budget = Budget::of(args)?;
+    let budget_of = budget.as_ref();
     if let Some(range) = &args.sweep {
-        let sweep = sweep::Sweep::of(subject, *range, budget.as_ref())?;
-        sweep.print(args.json);
-        return Ok(ExitCode::SUCCESS);
+        let sweep = sweep::Sweep::of(subject, *range, budget_of)?;
+        print::out(&sweep.render(args.json))?;
+        return Ok(match sweep.fits_nowhere() {
+            true => ExitCode::FAILURE,
+            false => ExitCode::SUCCESS,
+        });
     }
     if args.levers {
-        let levers = levers::Levers::of(subject)?;
-        levers.print(args.json);
+        let levers = levers::Levers::of(subject, budget_of)?;
+        print::out(&levers.render(args.json))?;
         return Ok(ExitCode::SUCCESS);
     }
     let prediction = subject.predict()?;
     if let Some(path) = &args.timeline {
-        let svg = draw(&prediction, &subject.short_title(), budget.as_ref())?;
+        let svg = draw(&prediction, &subject.short_title(), budget_of)?;
         std::fs::write(path, svg).with_context(|| path.display().to_string())?;
         eprintln!("wrote {}", path.display());
     }
-    let fits = budget
-        .as_ref()
-        .map(|budget| budget.fits(prediction.needed()));
-    match args.json {
-        true => println!("{}", print::json(&prediction, subject, budget.as_ref())),
-        false => print!("{}", print::text(&prediction, subject, budget.as_ref())),
-    }
+    let fits = budget_of.map(|budget| budget.holds(&prediction));
+    print::out(&match args.json {
+        true => format!("{}\n", print::json(&prediction, subject, budget_of)),
+        false => print::text(&prediction, subject, budget_of),
+    })?;
     Ok(budget::exit_code(fits))
 }
 

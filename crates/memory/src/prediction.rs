@@ -74,6 +74,8 @@ pub struct Prediction {
     pub phases: Vec<(Phase, Range<usize>)>,
     /// Operations at which the forward passes a block.
     pub blocks: Vec<usize>,
+    /// Why the backend cannot hold the step, however much memory there is: a tensor larger than a buffer may be.
+    pub refused: Option<String>,
     /// The ten largest tensors at the peak.
     pub largest: Vec<Largest>,
     /// Floating-point operations of the step's products and convolutions, where the method counts them.
@@ -102,13 +104,18 @@ impl Prediction {
         };
         // The first of equals, as a real run keeps it.
         let index = (window..2 * window).rev().max_by_key(peak)?;
-        let measured = replay
-            .records
-            .get(index)?
-            .measurement(&known[index], Bytes(0))?;
+        let record = replay.records.get(index)?;
+        let mut measured = record.measurement(&known[index], Bytes(0))?;
+        let refused = match beyond(measured.peak, &replay, runtime) {
+            Ok(beyond) => {
+                measured.rows.set(Row::Allocator, beyond);
+                None
+            }
+            Err(refusal) => Some(refusal),
+        };
         let step = rows::Step::of(&replay, index)?;
         Some(Self {
-            largest: step.largest(trace, &replay),
+            largest: step.largest(trace, &replay, runtime),
             timeline: step.timeline(&replay),
             phases: step.phases(),
             blocks: step.blocks.clone(),
@@ -118,7 +125,8 @@ impl Prediction {
                 false => FLEX,
                 true => POOL,
             }),
-            ..Self::from(with_pool(measured, &replay, runtime))
+            refused,
+            ..Self::from(measured)
         })
     }
 
@@ -156,15 +164,17 @@ impl Prediction {
     }
 }
 
-/// Adds what the pool reserves beyond the peak.
-#[cfg_attr(not(feature = "pool"), allow(unused_variables, unused_mut))]
-fn with_pool(mut step: Measurement, replay: &Replay, runtime: Runtime) -> Measurement {
-    #[cfg(feature = "pool")]
-    if let Some(reserved) = crate::trace::reserved::reserved(replay, runtime) {
-        let beyond = Bytes(reserved.0.saturating_sub(step.peak.0));
-        step.rows.set(Row::Allocator, Some(beyond));
-    }
-    step
+/// What the pool reserves beyond the peak, or why it cannot hold the step.
+#[cfg(feature = "pool")]
+fn beyond(peak: Bytes, replay: &Replay, runtime: Runtime) -> Result<Option<Bytes>, String> {
+    let reserved = crate::trace::reserved::reserved(replay, runtime);
+    let reserved = reserved.map_err(|refusal| refusal.to_string())?;
+    Ok(reserved.map(|reserved| Bytes(reserved.0.saturating_sub(peak.0))))
+}
+
+#[cfg(not(feature = "pool"))]
+fn beyond(_: Bytes, _: &Replay, _: Runtime) -> Result<Option<Bytes>, String> {
+    Ok(None)
 }
 
 /// `cargo run --release --example accuracy_matrix`
@@ -189,6 +199,7 @@ impl From<Measurement> for Prediction {
             timeline: Vec::new(),
             phases: Vec::new(),
             blocks: Vec::new(),
+            refused: None,
             largest: Vec::new(),
             arithmetic: None,
             method: Method::Formula,

@@ -63,6 +63,12 @@ impl Task for Images {
             "image-size (data.image_size)",
             "8 to 4096 pixels",
         )?;
+        let pixels = (recipe.train.batch as u64).saturating_mul((data.image_size as u64).pow(2));
+        within(
+            pixels <= 1 << 40 && model.width <= 1 << 14,
+            "batch x image-size x image-size, and width (model.width),",
+            "at most 2^40 pixels, and 16384",
+        )?;
         within(data.workers <= 64, "workers (data.workers)", "0 to 64")
     }
 

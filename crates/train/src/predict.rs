@@ -124,6 +124,7 @@ fn small_step<T: Builds>(
     let device = cpu()?.autodiff();
     let mut recipe = recipe.clone();
     recipe.train.batch = batch;
+    recipe.train.accumulate = recipe.train.accumulate.min(2);
     let mut trainer = trainer(&recipe, facts, policy, &device).ok()?;
     for _ in 0..2 {
         for _ in 0..recipe.train.accumulate {

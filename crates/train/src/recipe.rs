@@ -82,11 +82,15 @@ impl<T: Task> Recipe<T> {
     /// Checks every number; names the key and its range.
     pub fn validate(&self) -> Result<(), TrainError> {
         let (t, o) = (&self.train, &self.optimizer);
-        within(t.batch > 0, "batch (train.batch)", "at least 1")?;
         within(
-            t.accumulate > 0,
+            (1..=MOST).contains(&t.batch),
+            "batch (train.batch)",
+            "1 to 16777216",
+        )?;
+        within(
+            (1..=MOST).contains(&t.accumulate),
             "accumulate (train.accumulate)",
-            "at least 1",
+            "1 to 16777216",
         )?;
         within(t.epochs > 0, "epochs (train.epochs)", "at least 1")?;
         within(t.steps != Some(0), "steps (train.steps)", "at least 1")?;
@@ -158,6 +162,10 @@ impl<T: Task> Recipe<T> {
         }
     }
 }
+
+/// Samples of a micro-batch, and micro-batches of an update: far beyond any device, and small enough that sizes
+/// computed from them do not overflow.
+const MOST: usize = 1 << 24;
 
 /// The check of one key; `range` completes "must be".
 pub fn within(ok: bool, key: &str, range: &str) -> Result<(), TrainError> {

@@ -44,13 +44,13 @@ pub struct Args {
     #[arg(long, value_name = "PIXELS", conflicts_with = "transformer")]
     pub image_size: Option<usize>,
     /// Classes of the images, where their folder is not here.
-    #[arg(long, value_name = "N", conflicts_with = "transformer")]
+    #[arg(long, value_name = "N", conflicts_with = "transformer", value_parser = count)]
     pub classes: Option<usize>,
     /// Tokens of a sequence.
     #[arg(long, value_name = "N", conflicts_with = "transformer")]
     pub context: Option<usize>,
     /// Distinct tokens of the text, where the token file is not here.
-    #[arg(long, value_name = "N", conflicts_with = "transformer")]
+    #[arg(long, value_name = "N", conflicts_with = "transformer", value_parser = count)]
     pub tokens: Option<usize>,
 
     /// The memory there is, as a GPU's name ("RTX 3090"), with what its driver reports.
@@ -93,6 +93,13 @@ pub struct Args {
     /// Print one JSON object on stdout.
     #[arg(long)]
     pub json: bool,
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=1 << 32).contains(&count) => Ok(count),
+        _ => Err("want a number from 1 to 2^32".into()),
+    }
 }
 
 fn sweep(text: &str) -> Result<[usize; 2], String> {

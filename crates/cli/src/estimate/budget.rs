@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use leanburn_memory::{Bytes, Catalogue};
+use leanburn_memory::{Bytes, Catalogue, Prediction};
 
 use super::Args;
 
@@ -24,6 +24,8 @@ pub enum Fit {
     Barely(Bytes),
     /// So much is missing.
     Exceeds(Bytes),
+    /// The backend cannot hold it, however much memory there is.
+    Refused,
 }
 
 /// What the driver, the framework and the allocator's gaps want; trap B36. Twice the framework of a CUDA
@@ -55,7 +57,15 @@ impl Budget {
         }
     }
 
-    /// Whether a step with this peak fits.
+    /// Whether a predicted step fits.
+    pub fn holds(&self, prediction: &Prediction) -> Fit {
+        match prediction.refused {
+            Some(_) => Fit::Refused,
+            None => self.fits(prediction.needed()),
+        }
+    }
+
+    /// Whether so many bytes fit.
     pub fn fits(&self, peak: Bytes) -> Fit {
         match self.memory.0.checked_sub(peak.0) {
             None => Fit::Exceeds(Bytes(peak.0 - self.memory.0)),
@@ -77,6 +87,7 @@ impl Budget {
                 self.head_room()
             ),
             Fit::Exceeds(missing) => format!("does not fit into {memory}: {missing} are missing"),
+            Fit::Refused => "does not fit: the backend cannot hold it".into(),
         }
     }
 }

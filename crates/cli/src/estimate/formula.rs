@@ -7,8 +7,8 @@ use leanburn_memory::formulas::{ModelStates, Setup, Transformer};
 use leanburn_memory::{Measurement, Phase, Table, to_json};
 use serde_json::json;
 
-use super::Args;
 use super::budget::{self, Budget};
+use super::{Args, print};
 
 /// What a device of the first pipeline stage needs.
 pub fn run(args: &Args, transformer: &Transformer) -> Result<ExitCode> {
@@ -40,7 +40,7 @@ pub fn run(args: &Args, transformer: &Transformer) -> Result<ExitCode> {
             "memory": to_json(Some(&step), None), "explain": estimate.explain(),
             "fits": fits.map(|fit| fit.is_sure()),
         });
-        println!("{object}");
+        print::out(&format!("{object}\n"))?;
         return Ok(budget::exit_code(fits));
     }
     let table = Table {
@@ -48,16 +48,13 @@ pub fn run(args: &Args, transformer: &Transformer) -> Result<ExitCode> {
         measured: None,
         fp32: None,
     };
-    print!("{table}");
-    println!("\nby closed formulas; --explain prints each with its source");
+    let mut text = format!("{table}\nby closed formulas; --explain prints each with its source\n");
     if args.explain {
-        println!();
-        for line in estimate.explain() {
-            println!("{line}");
-        }
+        text += &format!("\n{}\n", estimate.explain().join("\n"));
     }
     if let Some(budget) = &budget {
-        println!("{}", budget.verdict(step.peak));
+        text += &format!("{}\n", budget.verdict(step.peak));
     }
+    print::out(&text)?;
     Ok(budget::exit_code(fits))
 }

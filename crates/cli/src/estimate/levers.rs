@@ -6,6 +6,7 @@ use leanburn_train::Recipe;
 use leanburn_train::task::{Builds, Lever};
 use serde_json::json;
 
+use super::budget::Budget;
 use super::recipe::Subject;
 
 /// A lever, pulled.
@@ -15,6 +16,7 @@ struct Pulled {
     peak: Bytes,
     saves: i64,
     arithmetic: Option<f64>,
+    fits: Option<bool>,
 }
 
 /// All levers on one recipe.
@@ -22,6 +24,17 @@ pub struct Levers {
     title: String,
     peak: Bytes,
     pulled: Vec<Pulled>,
+}
+
+/// The price of a smaller micro-batch; a network without BatchNorm does not pay it.
+const BATCH: &str = "BatchNorm sees less at a time";
+
+/// More and smaller micro-batches of as many samples, where they divide.
+fn split<T: Builds>(recipe: &mut Recipe<T>, parts: usize) {
+    if recipe.train.batch.is_multiple_of(parts) {
+        recipe.train.batch /= parts;
+        recipe.train.accumulate = recipe.train.accumulate.saturating_mul(parts);
+    }
 }
 
 fn changes<T: Builds>() -> Vec<Lever<T>> {
@@ -50,22 +63,8 @@ fn changes<T: Builds>() -> Vec<Lever<T>> {
         ("checkpoint sqrt", "every block's forward again", |r| {
             checkpoint(r, "sqrt")
         }),
-        (
-            "half the batch, accumulate twice",
-            "BatchNorm sees half of it",
-            |r| {
-                r.train.batch = (r.train.batch / 2).max(1);
-                r.train.accumulate *= 2;
-            },
-        ),
-        (
-            "a quarter of the batch, four times",
-            "BatchNorm sees a quarter",
-            |r| {
-                r.train.batch = (r.train.batch / 4).max(1);
-                r.train.accumulate *= 4;
-            },
-        ),
+        ("half the batch, accumulate twice", BATCH, |r| split(r, 2)),
+        ("a quarter of the batch, four times", BATCH, |r| split(r, 4)),
         ("optimizer lion", "another optimizer, one moment", |r| {
             r.optimizer.name = leanburn_train::OptimizerKind::Lion;
         }),
@@ -77,7 +76,7 @@ fn changes<T: Builds>() -> Vec<Lever<T>> {
 
 impl Levers {
     /// Predicts the recipe, and once more for every lever that changes it.
-    pub fn of<T: Builds>(subject: &Subject<T>) -> Result<Self> {
+    pub fn of<T: Builds>(subject: &Subject<T>, budget: Option<&Budget>) -> Result<Self> {
         let base = subject.predict()?;
         let mut pulled = Vec::new();
         let changes = changes::<T>().into_iter().chain(T::levers());
@@ -92,37 +91,49 @@ impl Levers {
                 continue;
             }
             let accumulate = [subject, &changed].map(|one| one.recipe.train.accumulate as f64);
-            let pulled_here = Pulled::new(lever, price, &base, &changed.predict()?, accumulate);
-            if pulled_here.saves != 0 {
-                pulled.push(pulled_here);
+            // A task has a remark where its network looks at a whole micro-batch.
+            let price = match price == BATCH && T::window_remark(&changed.recipe).is_empty() {
+                true => "none",
+                false => price,
+            };
+            let prediction = changed.predict()?;
+            let mut one = Pulled::new(lever, price, &base, &prediction, accumulate);
+            one.fits = budget.map(|budget| budget.holds(&prediction).is_sure());
+            if one.saves != 0 {
+                pulled.push(one);
             }
         }
         pulled.sort_by_key(|pulled| std::cmp::Reverse(pulled.saves));
         Ok(Self {
             title: subject.title(),
-            peak: base.peak,
+            peak: base.needed(),
             pulled,
         })
     }
 
-    pub fn print(&self, as_json: bool) {
-        if as_json {
-            let levers = self.pulled.iter().map(|pulled| {
-                json!({
-                    "lever": pulled.lever, "peak": pulled.peak.0, "saves": pulled.saves,
-                    "arithmetic": pulled.arithmetic, "costs": pulled.price,
-                })
-            });
-            let levers: Vec<_> = levers.collect();
-            println!(
-                "{}",
-                json!({ "peak": { "predicted": self.peak.0 }, "levers": levers })
-            );
-            return;
+    pub fn render(&self, as_json: bool) -> String {
+        match as_json {
+            true => self.json(),
+            false => self.text(),
         }
-        println!("{}\npeak {}\n", self.title, self.peak);
-        println!(
-            "{:<36} {:>10}  {:>10}  {:>10}  price",
+    }
+
+    fn json(&self) -> String {
+        let levers = self.pulled.iter().map(|pulled| {
+            json!({
+                "lever": pulled.lever, "peak": pulled.peak.0, "saves": pulled.saves,
+                "arithmetic": pulled.arithmetic, "costs": pulled.price, "fits": pulled.fits,
+            })
+        });
+        let levers: Vec<_> = levers.collect();
+        let object = json!({ "peak": { "predicted": self.peak.0 }, "levers": levers });
+        format!("{object}\n")
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{}\npeak {}\n\n", self.title, self.peak);
+        text += &format!(
+            "{:<36} {:>10}  {:>10}  {:>10}  price\n",
             "lever", "peak", "saves", "computes"
         );
         for one in &self.pulled {
@@ -133,12 +144,18 @@ impl Levers {
             let arithmetic = one
                 .arithmetic
                 .map_or("?".into(), |more| format!("{:+.0} %", 100.0 * more));
+            let fits = match one.fits {
+                Some(true) => "; fits",
+                Some(false) => "; does not fit",
+                None => "",
+            };
             let peak = one.peak.to_string();
-            println!(
-                "{:<36} {peak:>10}  {saved:>10}  {arithmetic:>10}  {}",
+            text += &format!(
+                "{:<36} {peak:>10}  {saved:>10}  {arithmetic:>10}  {}{fits}\n",
                 one.lever, one.price
             );
         }
+        text
     }
 }
 
@@ -151,12 +168,13 @@ impl Pulled {
         changed: &Prediction,
         accumulate: [f64; 2],
     ) -> Self {
-        let saves = i128::from(base.peak.0) - i128::from(changed.peak.0);
+        let saves = i128::from(base.needed().0) - i128::from(changed.needed().0);
         let arithmetic = base.arithmetic.zip(changed.arithmetic);
         Self {
             lever,
             price: price.to_owned(),
-            peak: changed.peak,
+            peak: changed.needed(),
+            fits: None,
             saves: i64::try_from(saves).unwrap_or(i64::MAX),
             arithmetic: arithmetic
                 .filter(|(base, _)| *base > 0)

@@ -1,7 +1,10 @@
 //! A prediction for people and for programs.
 
+use std::io::Write;
+
+use anyhow::Result;
 use leanburn_memory::trace::Runtime;
-use leanburn_memory::{Prediction, Table, to_json};
+use leanburn_memory::{Bytes, Prediction, Table, to_json};
 use leanburn_train::runtime;
 use leanburn_train::task::Builds;
 use serde_json::{Value, json};
@@ -30,10 +33,22 @@ pub fn text<T: Builds>(
         );
     }
     text += &format!("\n{}\n", excluded(runtime(subject.backend)));
-    if let Some(budget) = budget {
-        text += &format!("{}\n", budget.verdict(prediction.needed()));
+    if let Some(highest) = between(prediction) {
+        text += &format!("between the marks, for a moment: {highest}\n");
+    }
+    match (&prediction.refused, budget) {
+        (Some(refusal), _) => text += &format!("does not fit, whatever the memory: {refusal}\n"),
+        (None, Some(budget)) => text += &format!("{}\n", budget.verdict(prediction.needed())),
+        (None, None) => {}
     }
     text
+}
+
+/// A pool is looked at between blocks; inside of one, more may be in use.
+fn between(prediction: &Prediction) -> Option<Bytes> {
+    let operations = prediction.timeline.iter();
+    let highest = operations.map(|rows| Bytes(rows.iter().sum())).max()?;
+    (highest > prediction.peak).then_some(highest)
 }
 
 /// Trap B29: a total says what it leaves out.
@@ -69,13 +84,23 @@ pub fn json<T: Builds>(
         "method": prediction.method.name(),
         "confidence": prediction.confidence.map(|c| json!({ "median": c.median, "worst": c.worst })),
         "arithmetic": prediction.arithmetic,
-        "fits": budget.map(|budget| budget.fits(prediction.needed()).is_sure()),
+        "fits": budget.map(|budget| budget.holds(prediction).is_sure()),
         "budget": budget.map(|budget| budget.memory.0),
         "head_room": budget.map(|budget| budget.head_room().0),
+        "refused": prediction.refused,
+        "between_marks": between(prediction).map(|bytes| bytes.0),
         "largest": largest.collect::<Vec<_>>(),
     });
     for (name, fact) in T::facts(recipe) {
         object[name] = fact;
     }
     object
+}
+
+/// Writes to stdout; a reader who has gone away has read enough.
+pub fn out(text: &str) -> Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
 }

@@ -29,8 +29,11 @@ impl Kind {
             return Ok(Self::Images);
         };
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        // What does not parse is told by the recipe's own reader, which knows the keys.
-        let table: toml::Table = toml::from_str(&text).unwrap_or_default();
+        let Ok(table) = toml::from_str::<toml::Table>(&text) else {
+            // Told by the recipe's own reader, in a line.
+            Recipe::<Images>::load(path)?;
+            return Ok(Self::Images);
+        };
         let has = |table_name: &str, key: &str| {
             let table = table.get(table_name).and_then(toml::Value::as_table);
             table.is_some_and(|table| table.contains_key(key))
@@ -125,8 +128,13 @@ impl<T: Builds> Subject<T> {
             },
         };
         let backend = match (recipe.backend, &args.device) {
+            (Backend::Auto, Some(gpu)) if gpu.to_lowercase().contains("apple") => Backend::Wgpu,
             (Backend::Auto, Some(_)) => Backend::Cuda,
             (Backend::Auto, None) => Backend::Flex,
+            (Backend::Flex, Some(_)) => {
+                let why = "--device names a GPU, and the backend is the CPU: use --memory, or another backend";
+                return Err(Wrong(why.into()).into());
+            }
             (backend, _) => backend,
         };
         recipe.backend = backend;
@@ -143,6 +151,7 @@ impl<T: Builds> Subject<T> {
         let mut changed = self.clone();
         change(&mut changed.recipe);
         changed.recipe.validate()?;
+        T::check(&changed.recipe, &changed.facts, changed.backend)?;
         Ok(changed)
     }
 

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use leanburn_memory::Bytes;
+use leanburn_train::TrainError;
 use leanburn_train::task::Builds;
 use serde_json::json;
 
@@ -17,11 +18,41 @@ pub struct Sweep {
     verdict: Option<String>,
 }
 
+/// A batch; one that the backend cannot address has no sizes.
 struct Point {
     batch: usize,
-    peak: Bytes,
-    needed: Bytes,
+    peak: Option<Bytes>,
+    needed: Option<Bytes>,
     fits: Option<bool>,
+}
+
+impl Point {
+    fn of<T: Builds>(subject: &Subject<T>, batch: usize, budget: Option<&Budget>) -> Result<Self> {
+        let changed = subject.changed(|recipe| recipe.train.batch = batch);
+        let prediction = match changed {
+            Ok(changed) => changed.predict()?,
+            Err(error) if is_wrong_use(&error) => {
+                return Ok(Self {
+                    batch,
+                    peak: None,
+                    needed: None,
+                    fits: budget.map(|_| false),
+                });
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            batch,
+            peak: Some(prediction.peak),
+            needed: Some(prediction.needed()),
+            fits: budget.map(|budget| budget.holds(&prediction).is_sure()),
+        })
+    }
+}
+
+fn is_wrong_use(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<TrainError>();
+    cause.is_some_and(TrainError::is_wrong_use)
 }
 
 impl Sweep {
@@ -31,29 +62,31 @@ impl Sweep {
         [from, to]: [usize; 2],
         budget: Option<&Budget>,
     ) -> Result<Self> {
-        let point = |batch: usize| -> Result<Point> {
-            let changed = subject.changed(|recipe| recipe.train.batch = batch)?;
-            let prediction = changed.predict()?;
-            let needed = prediction.needed();
-            Ok(Point {
-                batch,
-                peak: prediction.peak,
-                needed,
-                fits: budget.map(|budget| budget.fits(needed).is_sure()),
-            })
-        };
+        let point = |batch: usize| Point::of(subject, batch, budget);
         let doubling = std::iter::successors(Some(from), |batch| batch.checked_mul(2));
-        let mut batches: Vec<usize> = doubling.take_while(|batch| *batch < to).collect();
-        batches.push(to);
-        let mut points = batches.into_iter().map(point).collect::<Result<Vec<_>>>()?;
-
+        let doubling = doubling.take_while(|batch| *batch < to).chain([to]);
+        let mut points = Vec::new();
+        for batch in doubling {
+            points.push(point(batch)?);
+            // Larger ones cannot be addressed either.
+            if points
+                .last()
+                .is_some_and(|point: &Point| point.peak.is_none())
+            {
+                break;
+            }
+        }
         let mut largest = None;
         if budget.is_some() {
+            let fails = |point: &&Point| point.fits == Some(false);
+            let failing = points.iter().filter(fails).map(|point| point.batch);
+            let mut exceeds = failing.min().unwrap_or(to.saturating_add(1));
             let fitting = points.iter().filter(|point| point.fits == Some(true));
-            let mut fits = fitting.map(|point| point.batch).max().unwrap_or(0);
-            let over = points.iter().filter(|point| point.fits == Some(false));
-            let mut exceeds = over.map(|point| point.batch).min().unwrap_or(to + 1);
-            while exceeds - fits > 1 && fits >= from {
+            let fitting = fitting
+                .map(|point| point.batch)
+                .filter(|batch| *batch < exceeds);
+            let mut fits = fitting.max().unwrap_or(0);
+            while fits >= from && exceeds - fits > 1 {
                 let between = point(fits + (exceeds - fits) / 2)?;
                 match between.fits {
                     Some(true) => fits = between.batch,
@@ -65,57 +98,68 @@ impl Sweep {
             points.sort_by_key(|point| point.batch);
         }
         let last = points.iter().rfind(|point| Some(point.batch) == largest);
+        let needed = last.and_then(|point| point.needed);
         Ok(Self {
             title: subject.title(),
             verdict: budget
-                .zip(last)
-                .map(|(budget, point)| budget.verdict(point.needed)),
+                .zip(needed)
+                .map(|(budget, needed)| budget.verdict(needed)),
             largest,
             points,
         })
     }
 
-    pub fn print(&self, as_json: bool) {
-        if as_json {
-            let points = self.points.iter().map(|point| {
-                json!({ "batch": point.batch, "peak": { "predicted": point.peak.0 }, "fits": point.fits })
-            });
-            let points: Vec<_> = points.collect();
-            println!(
-                "{}",
-                json!({ "largest_batch": self.largest, "points": points })
-            );
-            return;
+    /// Whether there is a budget and no batch that fits it.
+    pub fn fits_nowhere(&self) -> bool {
+        self.largest == Some(0)
+    }
+
+    pub fn render(&self, as_json: bool) -> String {
+        match as_json {
+            true => self.json(),
+            false => self.text(),
         }
-        println!("{}\n", self.title);
-        let most = self
-            .points
-            .iter()
-            .map(|point| point.peak.0)
-            .max()
-            .unwrap_or(1)
-            .max(1);
+    }
+
+    fn json(&self) -> String {
+        let points = self.points.iter().map(|point| {
+            let [peak, needed] = [point.peak, point.needed].map(|bytes| bytes.map(|bytes| bytes.0));
+            json!({
+                "batch": point.batch, "peak": { "predicted": peak }, "needed": needed, "fits": point.fits,
+            })
+        });
+        let points: Vec<_> = points.collect();
+        format!(
+            "{}\n",
+            json!({ "largest_batch": self.largest, "points": points })
+        )
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{}\n\n", self.title);
+        let peaks = self.points.iter().filter_map(|point| point.peak);
+        let most = peaks.map(|peak| peak.0).max().unwrap_or(1).max(1);
         for point in &self.points {
-            let width = (point.peak.0 as u128 * 40 / most as u128) as usize;
-            let fits = match point.fits {
-                Some(true) => "fits",
-                Some(false) => "does not fit",
-                None => "",
+            let peak = point.peak.unwrap_or_default();
+            let width = (u128::from(peak.0) * 40 / u128::from(most)) as usize;
+            let told = point.peak.map_or("-".into(), |peak| peak.to_string());
+            let fits = match (point.peak, point.fits) {
+                (None, _) => "more than the backend addresses",
+                (_, Some(true)) => "fits",
+                (_, Some(false)) => "does not fit",
+                (_, None) => "",
             };
-            let line = format!(
-                "batch {:>6}  {:>10}  {:<40}  {fits}",
-                point.batch,
-                point.peak.to_string(),
-                "#".repeat(width.max(1)),
-            );
-            println!("{}", line.trim_end());
+            let bar = "#".repeat(width.max(1));
+            let line = format!("batch {:>6}  {told:>10}  {bar:<40}  {fits}", point.batch);
+            text += &format!("{}\n", line.trim_end());
         }
         match (self.largest, &self.verdict) {
-            (Some(0), _) => println!("\nnot even the smallest batch fits"),
+            (Some(0), _) => text += "\nnot even the smallest batch fits\n",
             (Some(batch), Some(verdict)) => {
-                println!("\nlargest batch that fits: {batch} ({verdict})")
+                text += &format!("\nlargest batch that fits: {batch} ({verdict})\n");
             }
             _ => {}
         }
+        text
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Buffer, Bytes, Largest, Mark, Operation, Phase, Replay, Row, Rows, Trace};
+use super::{Buffer, Bytes, Largest, Mark, Operation, Phase, Replay, Row, Rows, Runtime, Trace};
 
 /// How many tensors a report names.
 const NAMED: usize = 10;
@@ -129,9 +129,17 @@ impl Step {
         changes.iter().zip(moments).map(operation).collect()
     }
 
-    /// The largest buffers at the highest operation.
-    pub fn largest(&self, trace: &Trace, replay: &Replay) -> Vec<Largest> {
-        let highest = (self.start..self.end).max_by_key(|at| replay.moments[*at].peak);
+    /// The largest buffers at the peak: of all operations, or of the marks where a pool is looked at.
+    pub fn largest(&self, trace: &Trace, replay: &Replay, runtime: Runtime) -> Vec<Largest> {
+        let step = self.start..self.end;
+        let highest = match runtime.has_pool() {
+            false => step.max_by_key(|at| replay.moments[*at].peak),
+            true => {
+                let marks = replay.marks.iter().map(|(at, _)| *at);
+                let marks = marks.filter(|at| step.contains(at));
+                marks.max_by_key(|at| replay.moments[*at].live)
+            }
+        };
         let Some(highest) = highest else {
             return Vec::new();
         };

@@ -2,16 +2,19 @@
 
 use super::{Replay, Runtime};
 use crate::Bytes;
-use crate::pool::{Driver, Event, PoolLimits, replay};
+use crate::pool::{Driver, Event, PoolError, PoolLimits, replay};
 
 /// Memory of a CUDA device whose size is not known: large enough to refuse nothing.
 const ANY: Bytes = Bytes(1 << 40);
 
-/// The most that the pool reserves for all buffers of the trace; `None` on a backend without one, and where a
-/// buffer is larger than the backend can hold in one piece.
-pub(crate) fn reserved(of: &Replay, runtime: Runtime) -> Option<Bytes> {
+/// The most that the pool reserves for all buffers of the trace; `None` on a backend without one.
+///
+/// # Errors
+///
+/// Where it refuses one, such as a buffer larger than the backend can hold in one piece.
+pub(crate) fn reserved(of: &Replay, runtime: Runtime) -> Result<Option<Bytes>, PoolError> {
     let limits = match runtime {
-        Runtime::Flex => return None,
+        Runtime::Flex => return Ok(None),
         Runtime::Wgpu => PoolLimits::wgpu(),
         Runtime::Native => PoolLimits {
             driver: Driver::Native,
@@ -31,6 +34,6 @@ pub(crate) fn reserved(of: &Replay, runtime: Runtime) -> Option<Bytes> {
         events.push((buffer.span.end - 1, true, Event::Free(id)));
     }
     events.sort_by_key(|(at, frees, _)| (*at, *frees));
-    let usage = replay(limits, events.into_iter().map(|(_, _, event)| event)).ok()?;
-    Some(usage.reserved)
+    let usage = replay(limits, events.into_iter().map(|(_, _, event)| event))?;
+    Ok(Some(usage.reserved))
 }

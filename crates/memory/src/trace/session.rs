@@ -174,7 +174,11 @@ fn keep_panics_quiet() {
     ONCE.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            let tracing = SESSION.with(|session| session.try_borrow().is_ok_and(|s| s.is_some()));
+            let tracing = SESSION.try_with(|session| {
+                let session = session.try_borrow();
+                session.is_ok_and(|session| session.is_some())
+            });
+            let tracing = tracing.unwrap_or(false);
             if !tracing {
                 usual(info);
             }

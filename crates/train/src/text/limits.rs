@@ -10,8 +10,8 @@ use crate::{Backend, Recipe, TrainError};
 const GPU_ELEMENTS: u128 = u32::MAX as u128;
 /// Token ids there are 32-bit integers with a sign.
 const GPU_TOKENS: u128 = i32::MAX as u128;
-/// A CPU tensor is one allocation of at most `isize::MAX` bytes.
-const CPU_ELEMENTS: u128 = isize::MAX as u128 / 4;
+/// A CPU tensor is one allocation; a tebibyte in f32 is beyond any machine, and sums of such do not overflow.
+const CPU_ELEMENTS: u128 = 1 << 38;
 
 /// Checks the largest tensors of a step.
 pub(super) fn check(

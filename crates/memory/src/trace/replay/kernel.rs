@@ -38,7 +38,7 @@ impl<'a> State<'a> {
     /// A range of operations that the backend runs as one.
     pub(super) fn fused(&mut self, kernel: Kernel, range: Range<usize>) {
         let (begin, end) = (range.start, range.end - 1);
-        let inside = self.inside(range);
+        let inside = self.inside(range.clone());
         for input in &inside.inputs {
             self.ensure(begin, input);
         }
@@ -71,9 +71,15 @@ impl<'a> State<'a> {
             }
             made.insert(root, self.buffer_of(output));
         }
-        self.highest = self.live + kernel.workspace;
+        self.highest = self.live.saturating_add(kernel.workspace);
         for input in ending {
             self.drop(end, input.id);
+        }
+        let trace = self.trace;
+        for operation in &trace.operations[range] {
+            if let Operation::Note(note) = operation {
+                self.note(end, note);
+            }
         }
     }
 
