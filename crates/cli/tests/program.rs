@@ -91,6 +91,59 @@ fn a_sweep_finds_the_largest_batch() {
     assert!(text(&sweep).contains("batch     40"));
 }
 
+/// Trap B40: wgpu binds less than 2 GiB in one piece, so a tensor of 2 GiB fits no memory.
+#[test]
+fn what_no_buffer_holds_does_not_fit_any_memory() {
+    let large = [
+        "estimate",
+        "--config",
+        "configs/resnet50.toml",
+        "--image-size",
+        "512",
+        "--backend",
+        "wgpu",
+        "--memory",
+        "1TiB",
+    ];
+    let of = |batch: &str| leanburn(&[&large[..], &["--batch", batch, "--json"]].concat());
+    let fits = |output: &Output| {
+        let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (
+            object["fits"].as_bool().unwrap(),
+            object["refused"].is_string(),
+        )
+    };
+    let (below, above) = (of("127"), of("128"));
+    assert_eq!(
+        (fits(&below), below.status.code()),
+        ((true, false), Some(0))
+    );
+    assert_eq!(
+        (fits(&above), above.status.code()),
+        ((false, true), Some(1))
+    );
+    let object = json(&[&large[..], &["--sweep", "batch=127..128"]].concat());
+    assert_eq!(object["largest_batch"], 127);
+}
+
+#[test]
+fn a_sweep_that_fits_nowhere_exits_with_one_and_absurd_sizes_with_two() {
+    let nowhere = leanburn(&["estimate", "--sweep", "batch=1..8", "--memory", "1"]);
+    assert_eq!(nowhere.status.code(), Some(1));
+    for absurd in [
+        &["--batch", "18446744073709551615"][..],
+        &["--batch", "1000000000", "--image-size", "4096"],
+        &["--accumulate", "18446744073709551615", "--levers"],
+        &["--classes", "0"],
+        &["--device", "RTX 3090", "--backend", "flex"],
+    ] {
+        let output = leanburn(&[&["estimate"], absurd].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{absurd:?}: {said}");
+        assert!(!said.contains("panicked"), "{absurd:?}: {said}");
+    }
+}
+
 #[test]
 fn levers_are_predicted_one_by_one() {
     let object = json(&["estimate", "--config", "configs/resnet50.toml", "--levers"]);
