@@ -149,11 +149,16 @@ impl Step {
             .collect();
         buffers.sort_by_key(|buffer| (std::cmp::Reverse(buffer.bytes), buffer.span.start));
         let named = buffers.into_iter().take(NAMED);
-        named.map(|buffer| self.name(trace, buffer)).collect()
+        named
+            .map(|buffer| self.name(trace, buffer, highest))
+            .collect()
     }
 
-    fn name(&self, trace: &Trace, buffer: &Buffer) -> Largest {
-        let shape: Vec<String> = buffer.tensor.shape.iter().map(usize::to_string).collect();
+    /// A buffer with what it holds at `at`.
+    fn name(&self, trace: &Trace, buffer: &Buffer, at: usize) -> Largest {
+        let held = buffer.held.iter().rfind(|(made, _)| *made <= at);
+        let (made, tensor) = held.unwrap_or(&buffer.held[0]);
+        let shape: Vec<String> = tensor.shape.iter().map(usize::to_string).collect();
         let (what, layer) = match &buffer.stored {
             Some((_, path)) => {
                 let (layer, name) = path.rsplit_once('.').unwrap_or(("", path));
@@ -163,9 +168,9 @@ impl Step {
             None if self.row(buffer) == Row::OptimizerState => {
                 ("moment".into(), buffer.layer.clone())
             }
-            None => (Replay::maker(trace, buffer), buffer.layer.clone()),
+            None => (Replay::name(trace, *made), buffer.layer.clone()),
         };
-        let dtype = format!("{:?}", buffer.tensor.dtype).to_lowercase();
+        let dtype = format!("{:?}", tensor.dtype).to_lowercase();
         Largest {
             tensor: format!("{what} [{}] {dtype}", shape.join(", ")),
             layer,

@@ -54,10 +54,8 @@ pub struct Buffer {
     pub bytes: u64,
     /// The operations during which it was alive.
     pub span: Range<usize>,
-    /// The tensor that it holds, or held last.
-    pub tensor: Use,
-    /// The operation that made that.
-    made_at: usize,
+    /// The tensors that it held one after another, with the operations that made them.
+    pub held: Vec<(usize, Use)>,
     /// Where the model stores it, if it does.
     pub stored: Option<(Row, String)>,
     /// The layer that it was made in: the last one on its way whose parameters were read.
@@ -126,9 +124,9 @@ impl Replay {
         state.replay
     }
 
-    /// What made a buffer, such as `convolution` or `matmul`.
-    pub fn maker(trace: &Trace, buffer: &Buffer) -> String {
-        match &trace.operations[buffer.made_at] {
+    /// What the operation at `at` is called, such as `convolution` or `matmul`.
+    pub fn name(trace: &Trace, at: usize) -> String {
+        match &trace.operations[at] {
             Operation::Note(Note::KernelBegin(kernel)) => kernel.name.into(),
             Operation::Note(_) => String::new(),
             Operation::Run { ir, .. } => name(ir),

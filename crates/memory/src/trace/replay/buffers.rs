@@ -37,8 +37,7 @@ impl State<'_> {
         self.replay.buffers.push(Buffer {
             bytes,
             span: at..usize::MAX,
-            tensor: tensor.clone(),
-            made_at: at,
+            held: vec![(at, tensor.clone())],
             stored: None,
             layer: layer.name.clone(),
             of_stored: layer.of_stored,
@@ -56,8 +55,7 @@ impl State<'_> {
     /// Writes `tensor` where another was.
     pub(super) fn take_over(&mut self, at: usize, tensor: &Use, buffer: usize, layout: Layout) {
         self.share(tensor, buffer, layout);
-        let buffer = &mut self.replay.buffers[buffer];
-        (buffer.tensor, buffer.made_at) = (tensor.clone(), at);
+        self.replay.buffers[buffer].held.push((at, tensor.clone()));
     }
 
     pub(super) fn drop(&mut self, at: usize, id: u64) {
@@ -84,7 +82,7 @@ impl State<'_> {
     pub(super) fn is_free(&self, input: &Use, output: &Use) -> bool {
         let view = &self.views[&input.id];
         let buffer = &self.replay.buffers[view.buffer];
-        buffer.views == 1 && view.layout.is_dense() && buffer.tensor.bytes == output.bytes
+        buffer.views == 1 && view.layout.is_dense() && buffer.bytes == self.runtime.size(output)
     }
 
     /// The layer whose parameters are read, else the one that the first input comes from.
