@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use leanburn_memory::Prediction;
-use leanburn_train::{Images, Text};
+use leanburn_train::{Images, Text, runtime};
 
 use crate::timeline::{Point, Timeline};
 
@@ -30,6 +30,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(transformer) = &args.transformer {
         return formula::run(args, transformer);
     }
+    // clap lets a requirement go where the two flags conflict through a third.
+    if args.explain {
+        return Err(Wrong("--explain is for --transformer".into()).into());
+    }
     match Kind::of(args.config.as_deref())? {
         Kind::Images => predict(args, &Subject::<Images>::images(args)?),
         Kind::Text => predict(args, &Subject::<Text>::text(args)?),
@@ -37,7 +41,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn predict<T: leanburn_train::task::Builds>(args: &Args, subject: &Subject<T>) -> Result<ExitCode> {
-    let budget = Budget::of(args)?;
+    let budget = Budget::of(args, runtime(subject.backend).has_pool())?;
     let budget_of = budget.as_ref();
     if let Some(range) = &args.sweep {
         let sweep = sweep::Sweep::of(subject, *range, budget_of)?;

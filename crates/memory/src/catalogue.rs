@@ -61,7 +61,7 @@ pub enum CatalogueError {
         reason: String,
     },
     /// No GPU has this name.
-    #[error("no GPU `{name}` in the catalogue; the nearest are {}; or give its memory, as in 24GiB", nearest.join(", "))]
+    #[error("no GPU `{name}` in the catalogue; the nearest are {}; or give its memory instead: --memory 24GiB --backend cuda", nearest.join(", "))]
     Unknown {
         /// What was asked for.
         name: String,

@@ -121,10 +121,11 @@ impl Prediction {
             blocks: step.blocks.clone(),
             arithmetic: Some(arithmetic(step.operations(trace))),
             method: Method::Trace,
-            confidence: Some(match runtime.has_pool() {
-                false => FLEX,
-                true => POOL,
-            }),
+            confidence: match runtime {
+                Runtime::Flex => Some(FLEX),
+                Runtime::Wgpu => Some(WGPU),
+                Runtime::Native | Runtime::Cuda => None,
+            },
             refused,
             ..Self::from(measured)
         })
@@ -159,6 +160,9 @@ impl Prediction {
                 100.0 * median,
                 100.0 * worst,
             ),
+            None if self.method == Method::Trace => {
+                format!("{how}; not yet checked against a device of this kind (docs/accuracy.md)")
+            }
             None => how.into(),
         }
     }
@@ -179,13 +183,13 @@ fn beyond(_: Bytes, _: &Replay, _: Runtime) -> Result<Option<Bytes>, String> {
 
 /// `cargo run --release --example accuracy_matrix`
 const FLEX: Confidence = Confidence {
-    median: 0.01,
-    worst: 0.05,
+    median: 0.0027,
+    worst: 0.0165,
 };
-/// `cargo run --release --example accuracy_matrix -- --backend wgpu`
-const POOL: Confidence = Confidence {
-    median: 0.03,
-    worst: 0.08,
+/// `cargo run --release --example accuracy_matrix -- --backend wgpu --models gpt-tiny`
+const WGPU: Confidence = Confidence {
+    median: 0.0002,
+    worst: 0.001,
 };
 
 impl From<Measurement> for Prediction {

@@ -87,7 +87,9 @@ impl Table<'_> {
     fn lines(&self) -> Vec<Vec<String>> {
         let mut lines = vec![self.head()];
         for row in crate::Row::ALL {
-            lines.push(self.line(row.name(), &|side| side.rows.get(row), true));
+            // These two come on top of the peak, so they have no share of it.
+            let of_peak = !matches!(row, crate::Row::Allocator | crate::Row::Framework);
+            lines.push(self.line(row.name(), &|side| side.rows.get(row), of_peak));
         }
         lines.push(self.line(&self.peak_label(), &|side| Some(side.peak), true));
         // What is kept after the forward is no part of the peak, so it has no share of it.

@@ -13,6 +13,8 @@ pub struct Budget {
     /// All of it.
     pub memory: Bytes,
     name: Option<String>,
+    /// Whether driver and context take their share of it.
+    on_gpu: bool,
 }
 
 /// How a peak compares with the memory there is.
@@ -33,27 +35,32 @@ pub enum Fit {
 const CONTEXT: u64 = 512 << 20;
 
 impl Budget {
-    /// That of the flags, if they name one.
-    pub fn of(args: &Args) -> Result<Option<Self>> {
+    /// That of the flags, if they name one, for a step on a GPU or not.
+    pub fn of(args: &Args, on_gpu: bool) -> Result<Option<Self>> {
         let named = |name: &String| -> Result<Self> {
             let catalogue = Catalogue::builtin();
             let gpu = catalogue.find(name)?;
             Ok(Self {
                 memory: gpu.memory(),
                 name: Some(gpu.name.clone()),
+                on_gpu: true,
             })
         };
         if let Some(name) = &args.device {
             return named(name).map(Some);
         }
-        Ok(args.memory.map(|memory| Self { memory, name: None }))
+        Ok(args.memory.map(|memory| Self {
+            memory,
+            name: None,
+            on_gpu,
+        }))
     }
 
     /// Left free for what no prediction includes.
     pub fn head_room(&self) -> Bytes {
-        match self.name {
-            Some(_) => Bytes(CONTEXT + self.memory.0 / 20),
-            None => Bytes(0),
+        match self.on_gpu {
+            true => Bytes(CONTEXT + self.memory.0 / 20),
+            false => Bytes(0),
         }
     }
 
@@ -118,7 +125,7 @@ mod tests {
             device: Some("rtx 3090".into()),
             ..Args::default()
         };
-        let card = Budget::of(&args).unwrap().unwrap();
+        let card = Budget::of(&args, true).unwrap().unwrap();
         assert_eq!(card.memory, Bytes(24 << 30));
         assert!(card.fits(Bytes(20 << 30)).is_sure());
         assert_eq!(card.fits(Bytes((24 << 30) - 1)), Fit::Barely(Bytes(1)));
@@ -129,6 +136,7 @@ mod tests {
         let bytes = Budget {
             memory: Bytes(1000),
             name: None,
+            on_gpu: false,
         };
         assert_eq!(bytes.fits(Bytes(1000)), Fit::Fits(Bytes(0)));
         assert_eq!(bytes.fits(Bytes(1001)), Fit::Exceeds(Bytes(1)));

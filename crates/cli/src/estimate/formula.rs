@@ -32,7 +32,7 @@ pub fn run(args: &Args, transformer: &Transformer) -> Result<ExitCode> {
         kept_after_forward: None,
         rows: estimate.ledger().clone(),
     };
-    let budget = Budget::of(args)?;
+    let budget = Budget::of(args, true)?;
     let fits = budget.as_ref().map(|budget| budget.fits(step.peak));
     if args.json {
         let object = json!({

@@ -33,8 +33,14 @@ pub fn text<T: Builds>(
         );
     }
     text += &format!("\n{}\n", excluded(runtime(subject.backend)));
+    if prediction.needed() > prediction.peak {
+        let needed = prediction.needed();
+        text += &format!(
+            "the device must have {needed}: the peak, seen between blocks, and the allocator\n"
+        );
+    }
     if let Some(highest) = between(prediction) {
-        text += &format!("between the marks, for a moment: {highest}\n");
+        text += &format!("inside a block, for a moment, {highest} of that are in use\n");
     }
     match (&prediction.refused, budget) {
         (Some(refusal), _) => text += &format!("does not fit, whatever the memory: {refusal}\n"),
@@ -87,6 +93,7 @@ pub fn json<T: Builds>(
         "fits": budget.map(|budget| budget.holds(prediction).is_sure()),
         "budget": budget.map(|budget| budget.memory.0),
         "head_room": budget.map(|budget| budget.head_room().0),
+        "needed": prediction.needed().0,
         "refused": prediction.refused,
         "between_marks": between(prediction).map(|bytes| bytes.0),
         "largest": largest.collect::<Vec<_>>(),

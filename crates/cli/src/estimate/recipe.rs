@@ -60,7 +60,7 @@ impl Subject<Images> {
             ..ImageArgs::default()
         };
         // A folder of images that is not here is taken for ImageNet.
-        let assumed = |_: &Recipe<Images>| Some(1000);
+        let assumed = |_: &Recipe<Images>| Some((1000, "1000 classes".to_owned()));
         Self::new(args, &flags, args.classes, assumed, "--classes")
     }
 }
@@ -77,7 +77,10 @@ impl Subject<Text> {
             tokens,
             bytes_per_token: 1.0,
         };
-        let assumed = |recipe: &Recipe<Text>| recipe.model.vocabulary.map(facts);
+        let assumed = |recipe: &Recipe<Text>| {
+            let tokens = recipe.model.vocabulary?;
+            Some((facts(tokens), format!("{tokens} tokens")))
+        };
         Self::new(args, &flags, args.tokens.map(facts), assumed, "--tokens")
     }
 }
@@ -94,7 +97,7 @@ impl<T: Builds> Subject<T> {
         args: &Args,
         flags: &impl Flags<T>,
         facts: Option<T::Facts>,
-        assumed: impl Fn(&Recipe<T>) -> Option<T::Facts>,
+        assumed: impl Fn(&Recipe<T>) -> Option<(T::Facts, String)>,
         flag: &str,
     ) -> Result<Self> {
         let optimizer = args
@@ -118,8 +121,10 @@ impl<T: Builds> Subject<T> {
             Some(facts) => facts,
             None => match (T::data_facts(&recipe), assumed(&recipe)) {
                 (Ok(facts), _) => facts,
-                (Err(error), Some(facts)) => {
-                    eprintln!("{error}: predicting for {facts:?}; {flag} says otherwise");
+                (Err(_), Some((facts, told))) => {
+                    eprintln!(
+                        "note: the data are not here; {told} assumed, {flag} N says otherwise"
+                    );
                     facts
                 }
                 (Err(error), None) => {

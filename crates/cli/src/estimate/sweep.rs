@@ -137,12 +137,13 @@ impl Sweep {
 
     fn text(&self) -> String {
         let mut text = format!("{}\n\n", self.title);
-        let peaks = self.points.iter().filter_map(|point| point.peak);
+        let peaks = self.points.iter().filter_map(|point| point.needed);
         let most = peaks.map(|peak| peak.0).max().unwrap_or(1).max(1);
         for point in &self.points {
-            let peak = point.peak.unwrap_or_default();
+            // What is compared with the memory: the allocator counts.
+            let peak = point.needed.unwrap_or_default();
             let width = (u128::from(peak.0) * 40 / u128::from(most)) as usize;
-            let told = point.peak.map_or("-".into(), |peak| peak.to_string());
+            let told = point.needed.map_or("-".into(), |needed| needed.to_string());
             let fits = match (point.peak, point.fits) {
                 (None, _) => "more than the backend addresses",
                 (_, Some(true)) => "fits",
