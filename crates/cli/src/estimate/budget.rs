@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(card.fits(Bytes((24 << 30) - 1)), Fit::Barely(Bytes(1)));
         assert!(
             card.verdict(Bytes(25 << 30))
-                .contains("1.0 GiB are missing")
+                .contains("1.00 GiB are missing")
         );
         let bytes = Budget {
             memory: Bytes(1000),
