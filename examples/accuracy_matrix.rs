@@ -11,7 +11,7 @@ use leanburn::levers::Policy;
 use leanburn::memory::{Bytes, CountingAllocator, Measurement};
 use leanburn::train::task::Builds;
 use leanburn::train::{
-    Backend, Images, Recipe, Settings, Text, Trainer, choose, predict, text::TextFacts,
+    Backend, BackendKind, Images, Recipe, Settings, Text, Trainer, choose, predict, text::TextFacts,
 };
 use serde_json::{Value, json};
 
@@ -99,9 +99,9 @@ fn main() -> Result<()> {
     };
     for index in (0..cases.len()).filter(wanted).step_by(step) {
         // A GPU's kernels are tuned once a process, and its pool tells what is in use.
-        let result = match args.backend {
-            Backend::Flex => in_a_process(index, args.backend)?,
-            backend => cases[index].run(backend)?,
+        let result = match args.backend.kind {
+            BackendKind::Flex => in_a_process(index, args.backend)?,
+            _ => cases[index].run(args.backend)?,
         };
         eprintln!("{}", line(&result));
         results.push(result);
@@ -121,7 +121,12 @@ fn main() -> Result<()> {
 /// What a process keeps of one run must not count in the next.
 fn in_a_process(index: usize, backend: Backend) -> Result<Value> {
     let output = Command::new(std::env::current_exe()?)
-        .args(["--case", &index.to_string(), "--backend", backend.name()])
+        .args([
+            "--case",
+            &index.to_string(),
+            "--backend",
+            &backend.to_string(),
+        ])
         .output()?;
     if !output.status.success() {
         bail!(

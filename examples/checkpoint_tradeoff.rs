@@ -193,7 +193,7 @@ fn to_json(args: &Args, policy: Policy, points: &[Point]) -> Value {
     });
     json!({
         "model": args.depth.to_string(),
-        "backend": args.backend.name(),
+        "backend": args.backend.to_string(),
         "precision": policy.compute.name(),
         "batch": args.batch,
         "image_size": args.image_size,

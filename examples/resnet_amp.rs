@@ -40,7 +40,8 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<Report<Images>, TrainError> {
     let (recipe, resumed) = args.run.start(&args.images)?;
-    let job = Job::open(recipe)?;
+    let mut job = Job::open(recipe)?;
+    job.force = args.run.force;
     interrupt::install();
     let output = args.run.output();
     let (report, model) = job.run(&output, resumed)?;

@@ -73,7 +73,8 @@ fn run(args: &mut Args) -> Result<Report<Text>, TrainError> {
         args.text.data = Some(out.display().to_string());
     }
     let (recipe, resumed) = args.run.start(&args.text)?;
-    let job = Job::open(recipe)?;
+    let mut job = Job::open(recipe)?;
+    job.force = args.run.force;
     interrupt::install();
     let output = args.run.output();
     let (report, model) = job.run(&output, resumed)?;

@@ -9,7 +9,9 @@ use leanburn::memory::{Bytes, Measurement, Method, Phase, Prediction, Row, compa
 use leanburn::models::transformer::gpt::Preset;
 use leanburn::train::task::Builds;
 use leanburn::train::text::{Size, TextFacts};
-use leanburn::train::{Backend, Images, OptimizerKind, Recipe, Settings, Text, Trainer, predict};
+use leanburn::train::{
+    BackendKind, Images, OptimizerKind, Recipe, Settings, Text, Trainer, predict,
+};
 
 use crate::support::{alone, on_one_thread};
 
@@ -38,7 +40,7 @@ fn text(preset: Preset, context: usize, batch: usize) -> Recipe<Text> {
 
 fn predicted<T: Builds>(recipe: &Recipe<T>, facts: &T::Facts) -> Prediction {
     let policy: Policy = recipe.precision.policy.parse().unwrap();
-    predict(recipe, facts, policy, Backend::Flex).unwrap()
+    predict(recipe, facts, policy, BackendKind::Flex.into()).unwrap()
 }
 
 /// Updates of the recipe for real.
@@ -233,8 +235,15 @@ fn the_peak_is_made_of_named_tensors_and_the_timeline_adds_up() {
 
 #[test]
 fn a_trace_inside_a_trace_is_an_error() {
-    let (_, inner) =
-        trace(|_| predict(&images("18", 32, 2), &10, Policy::FP32, Backend::Flex)).unwrap();
+    let (_, inner) = trace(|_| {
+        predict(
+            &images("18", 32, 2),
+            &10,
+            Policy::FP32,
+            BackendKind::Flex.into(),
+        )
+    })
+    .unwrap();
     // It cannot be measured either: the step would be recorded.
     assert!(inner.is_err());
 }

@@ -6,13 +6,15 @@ use std::path::Path;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 use leanburn::models::{Depth, ResNet, Stem};
-use leanburn::train::{Backend, Images, Job, OptimizerKind, Recipe, Start, Trainer, fit, saved};
+use leanburn::train::{
+    BackendKind, Images, Job, OptimizerKind, Recipe, Start, Trainer, fit, saved,
+};
 
 use crate::support::{alone, values};
 
 fn recipe(optimizer: OptimizerKind) -> Recipe<Images> {
     let mut recipe = Recipe::<Images> {
-        backend: Backend::Flex,
+        backend: BackendKind::Flex.into(),
         ..Recipe::default()
     };
     recipe.model.depth = Depth::R18;

@@ -8,7 +8,7 @@ use leanburn::data::DataError;
 use leanburn::train::recipe::Defaults;
 use leanburn::train::task::{Loaders, Measure, MicroBatch};
 use leanburn::train::{
-    Backend, Images, Job, Recipe, Score, Start, Task, TrainError, Trainer, fit, saved,
+    BackendKind, Images, Job, Recipe, Score, Start, Task, TrainError, Trainer, fit, saved,
 };
 use serde_json::{Value, json};
 
@@ -112,7 +112,7 @@ fn new_trainer(job: &Job<Lines>) -> Trainer<Masked> {
 fn another_task_trains_reports_and_resumes() {
     let _alone = alone();
     let mut recipe = Recipe::<Lines> {
-        backend: Backend::Flex,
+        backend: BackendKind::Flex.into(),
         ..Recipe::default()
     };
     recipe.data.insert("context".into(), 4);

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use leanburn::models::transformer::gpt::Preset;
 use leanburn::train::text::{Size, TextModel};
-use leanburn::train::{Backend, Job, Outcome, Recipe, Start, Text, Trainer, fit, saved};
+use leanburn::train::{BackendKind, Job, Outcome, Recipe, Start, Text, Trainer, fit, saved};
 use serde_json::Value;
 
 use crate::support::{alone, values};
@@ -12,7 +12,7 @@ use crate::support::{alone, values};
 /// A model of one or two small layers on a part of the Jargon File.
 fn recipe(preset: Size) -> Recipe<Text> {
     let mut recipe = Recipe::<Text> {
-        backend: Backend::Flex,
+        backend: BackendKind::Flex.into(),
         ..Recipe::default()
     };
     recipe.model.preset = preset;

@@ -1,6 +1,13 @@
 //! The `leanburn` program.
 
+mod compare;
+mod devices;
 mod estimate;
+mod page;
+mod print;
+mod probe;
+mod step;
+mod subject;
 mod timeline;
 
 use std::process::ExitCode;
@@ -27,11 +34,25 @@ struct Program {
 enum Command {
     /// Predict the memory of a training step, row by row, without running it and without the GPU
     Estimate(Box<estimate::Args>),
+    /// Run the same updates on several backends, and set memory, time and losses side by side
+    Compare(Box<compare::Args>),
+    /// Run a few updates on one backend, and print what they took
+    Probe(Box<probe::Args>),
+    /// List the devices that there are, and the backends that this program was built without
+    Devices(devices::Args),
 }
+
+/// A flag that cannot be.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Wrong(String);
 
 fn main() -> ExitCode {
     let result = match Program::parse().command {
         Command::Estimate(args) => estimate::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Probe(args) => probe::run(&args),
+        Command::Devices(args) => devices::run(&args),
     };
     match result {
         Ok(code) => code,
@@ -44,7 +65,7 @@ fn main() -> ExitCode {
 
 fn is_wrong_use(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause.is::<estimate::Wrong>()
+        cause.is::<Wrong>()
             || cause.is::<leanburn_memory::CatalogueError>()
             || cause.is::<leanburn_memory::formulas::FormulaError>()
             || cause

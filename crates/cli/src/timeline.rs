@@ -1,18 +1,18 @@
 //! A drawing of one training step: the live bytes of every row, operation by operation.
 
 mod chart;
-mod columns;
+pub(crate) mod columns;
 mod frame;
-mod hatch;
+pub(crate) mod hatch;
 mod labels;
-mod text;
+pub(crate) mod text;
 
 use std::ops::Range;
 
 use plotters::prelude::{IntoDrawingArea, SVGBackend, WHITE};
 use thiserror::Error;
 
-use leanburn_memory::{Bytes, Phase, Row};
+use leanburn_memory::{Bytes, Phase, Prediction, Row};
 
 use frame::Frame;
 
@@ -59,8 +59,32 @@ pub enum TimelineError {
     Draw(String),
 }
 
+/// The predicted step, with its blocks and the memory there is.
+///
+/// # Errors
+///
+/// [`TimelineError::Empty`] where the prediction's method follows no operations.
+pub fn draw(
+    prediction: &Prediction,
+    title: &str,
+    budget: Option<Bytes>,
+) -> Result<String, TimelineError> {
+    let points = prediction.timeline.iter().map(|rows| Point { rows: *rows });
+    let points: Vec<Point> = points.collect();
+    let blocks = prediction.blocks.iter().enumerate();
+    let marks: Vec<(usize, String)> = blocks.map(|(n, at)| (*at, format!("block {n}"))).collect();
+    let timeline = Timeline {
+        title,
+        points: &points,
+        phases: &prediction.phases,
+        budget,
+        marks: &marks,
+    };
+    timeline.svg()
+}
+
 impl Timeline<'_> {
-    /// The drawing as an SVG, 1400 pixels wide and readable down to 400: stacked areas of the rows
+    /// The drawing as an SVG, 1400 pixels wide: stacked areas of the rows
     /// that occur, the first row at the bottom, told apart by grey level and hatching as well as by
     /// colour. A long step is reduced to 1200 columns, each the largest of its operations.
     ///
@@ -68,10 +92,24 @@ impl Timeline<'_> {
     ///
     /// [`TimelineError::Empty`] where there are no points.
     pub fn svg(&self) -> Result<String, TimelineError> {
+        self.of_width(frame::WIDE)
+    }
+
+    /// The same, 900 pixels wide with letters of the same height: for a page that is shown on a
+    /// telephone.
+    ///
+    /// # Errors
+    ///
+    /// [`TimelineError::Empty`] where there are no points.
+    pub fn narrow_svg(&self) -> Result<String, TimelineError> {
+        self.of_width(frame::NARROW)
+    }
+
+    fn of_width(&self, width: i32) -> Result<String, TimelineError> {
         if self.points.is_empty() {
             return Err(TimelineError::Empty);
         }
-        let frame = Frame::new(self);
+        let frame = Frame::new(self, width);
         let mut svg = String::new();
         self.draw(&frame, &mut svg)
             .map_err(|error| TimelineError::Draw(error.to_string()))?;
@@ -94,4 +132,4 @@ impl Timeline<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,14 +1,21 @@
 //! The program as a user runs it.
 
+#[path = "program/backends.rs"]
+mod backends;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn leanburn(arguments: &[&str]) -> Output {
+fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leanburn"));
     command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
-    command.args(arguments).output().unwrap()
+    command
+}
+
+fn leanburn(arguments: &[&str]) -> Output {
+    program().args(arguments).output().unwrap()
 }
 
 fn text(arguments: &[&str]) -> String {

@@ -1,8 +1,9 @@
 //! The `memory` object of machine-readable results.
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::{Bytes, Measurement, Row};
+use crate::{Bytes, Ledger, Measurement, Phase, Row};
 
 /// The `memory` object: bytes are integers, and what is not known is `null`, never 0.
 ///
@@ -21,10 +22,26 @@ pub fn to_json(predicted: Option<&Measurement>, measured: Option<&Measurement>) 
     })
 }
 
+/// What [`to_json`] wrote, predicted and measured; `None` where a side was not there.
+pub fn sides(memory: &Value) -> [Option<Measurement>; 2] {
+    ["predicted", "measured"].map(|side| {
+        let bytes = |entry: &Value| entry[side].as_u64().map(Bytes);
+        let mut rows = Ledger::default();
+        for row in Row::ALL {
+            rows.set(row, bytes(&memory["rows"][row.key()]));
+        }
+        Some(Measurement {
+            phase: Phase::deserialize(&memory["phase"]).ok()?,
+            peak: bytes(&memory["peak"])?,
+            kept_after_forward: bytes(&memory["kept_after_forward"]),
+            rows,
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ledger, Phase};
 
     fn step(phase: Phase, peak: u64) -> Measurement {
         Measurement {
@@ -51,6 +68,16 @@ mod tests {
         );
         assert_eq!(memory["rows"]["framework"], unknown);
         assert_eq!(memory["rows"].as_object().unwrap().len(), Row::ALL.len());
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let (predicted, measured) = (step(Phase::Update, 90), step(Phase::Update, 100));
+        let both = sides(&to_json(Some(&predicted), Some(&measured)));
+        assert_eq!(both, [Some(predicted), Some(measured.clone())]);
+        let one = sides(&to_json(None, Some(&measured)));
+        assert_eq!(one, [None, Some(measured)]);
+        assert_eq!(sides(&Value::Null), [None, None]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::tensor::Device;
 
-use crate::{Bytes, heap, process};
+use crate::{Bytes, heap, nvidia};
 
 /// Reads the memory of one device. A meter that cannot know says `None`, never 0.
 ///
@@ -111,12 +111,35 @@ impl Meter {
         }
     }
 
+    /// Gives back the pages of a pool in which nothing is in use, and says how many bytes those were; `None` for
+    /// the heap, whose allocator decides by itself. Waits for the device.
+    pub fn clean_up(&self) -> Option<Bytes> {
+        let Source::Pool { device, .. } = &*self.0 else {
+            return None;
+        };
+        self.sync();
+        let before = self.reserved()?;
+        device.memory_cleanup();
+        self.sync();
+        Some(before.saturating_sub(self.reserved()?))
+    }
+
+    /// What a pool holds, in use or not; `None` for the heap, which does not tell.
+    pub fn reserved(&self) -> Option<Bytes> {
+        match &*self.0 {
+            Source::Pool { device, .. } => device
+                .memory_pool_usage()
+                .map(|usage| Bytes(usage.bytes_reserved)),
+            Source::Heap | Source::NotReported => None,
+        }
+    }
+
     /// What the driver says this process holds on NVIDIA GPUs, all of them together, device
     /// context included. `None` unless compiled with the feature `cuda`, and where the driver
     /// does not tell.
     pub fn process(&self) -> Option<Bytes> {
         match &*self.0 {
-            Source::Pool { .. } => process::gpu_bytes(),
+            Source::Pool { .. } => nvidia::gpu_bytes(),
             Source::Heap | Source::NotReported => None,
         }
     }

@@ -3,10 +3,15 @@
 //! Probes between the blocks of a model call [`mark`] in the forward and again in the backward.
 //! While no step is being recorded a mark costs one relaxed load and a look at the thread.
 
+mod trail;
+
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Bytes, Ledger, Measurement, Meter, Phase, Row, trace};
+
+pub use trail::{follow, is_followed};
 
 static RECORDING: AtomicBool = AtomicBool::new(false);
 static UNDER_WAY: Mutex<Option<(Meter, Record)>> = Mutex::new(None);
@@ -26,6 +31,19 @@ pub enum Mark {
     BackwardEnd,
     /// The optimizer is done.
     UpdateEnd,
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => f.write_str("start"),
+            Self::Forward(n) => write!(f, "forward {n}"),
+            Self::ForwardEnd => f.write_str("forward end"),
+            Self::Backward(n) => write!(f, "backward {n}"),
+            Self::BackwardEnd => f.write_str("backward end"),
+            Self::UpdateEnd => f.write_str("update end"),
+        }
+    }
 }
 
 /// What was alive at a mark.
@@ -107,6 +125,7 @@ pub fn mark(mark: Mark, passing: Bytes) {
             peak: peak.0.max(live.0),
             passing: passing.0,
         });
+        trail::note(mark, live);
         meter.reset_peak();
     }
 }

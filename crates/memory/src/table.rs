@@ -103,21 +103,32 @@ impl Table<'_> {
 }
 
 impl fmt::Display for Table<'_> {
-    /// Labels to the left, numbers to the right, two spaces between.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = self.lines();
-        let columns = lines.first().map_or(0, Vec::len);
-        let widest = |column: usize| lines.iter().map(|line| line[column].len()).max();
-        let widths: Vec<usize> = (0..columns).filter_map(widest).collect();
-        for line in &lines {
-            let mut text = format!("{:<width$}", line[0], width = widths[0]);
-            for (cell, width) in line.iter().zip(&widths).skip(1) {
-                text.push_str(&format!("  {cell:>width$}"));
-            }
-            writeln!(f, "{}", text.trim_end())?;
-        }
-        Ok(())
+        f.write_str(&align(&self.lines()))
     }
+}
+
+/// Lines of cells as text: the first column to the left, the others to the right, two spaces between.
+pub fn align(lines: &[Vec<String>]) -> String {
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let length =
+        |line: &Vec<String>, column: usize| line.get(column).map_or(0, |cell| cell.chars().count());
+    let widest = |column| lines.iter().map(|line| length(line, column)).max();
+    let widths: Vec<usize> = (0..columns).filter_map(widest).collect();
+    let mut text = String::new();
+    for line in lines {
+        let mut cells = line.iter().zip(&widths);
+        let mut of_line = String::new();
+        if let Some((label, width)) = cells.next() {
+            of_line = format!("{label:<width$}");
+        }
+        for (cell, width) in cells {
+            of_line += &format!("  {cell:>width$}");
+        }
+        text += of_line.trim_end();
+        text.push('\n');
+    }
+    text
 }
 
 /// The memory table as text, one row a line, ending in a newline.

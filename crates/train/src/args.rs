@@ -58,7 +58,8 @@ pub struct RunArgs {
     /// sgd (momentum 0.9), adamw or lion.
     #[arg(long, value_name = "NAME")]
     pub optimizer: Option<OptimizerKind>,
-    /// auto, flex (CPU), wgpu, vulkan or cuda.
+    /// auto, flex (CPU), wgpu, vulkan, metal, cuda or rocm, where it matters with a device's number in
+    /// `leanburn devices`: cuda:1, or wgpu:cpu for the software adapter.
     #[arg(long, value_name = "NAME")]
     pub backend: Option<Backend>,
     /// Seed of weights, data order and views.
@@ -75,6 +76,9 @@ pub struct RunArgs {
     /// With --resume DIR: if the newest checkpoint is broken, use the newest good one before it.
     #[arg(long, requires = "resume")]
     pub resume_previous: bool,
+    /// Start even where the step is predicted not to fit into the memory that is free.
+    #[arg(long)]
+    pub force: bool,
     /// Print one JSON object on stdout at the end; progress stays on stderr.
     #[arg(long)]
     pub json: bool,

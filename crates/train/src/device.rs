@@ -1,205 +1,175 @@
-//! Which device to compute on. Burn's own default goes by compiled features and probes nothing.
+//! Which device to compute on. Burn's own default goes by compiled features and probes nothing, and panics at
+//! the first operation where there is no such device; here every device is asked for before it is used.
+
+mod found;
+mod open;
 
 use burn::tensor::Device;
-#[cfg(feature = "wgpu")]
-use burn::tensor::{DeviceKind, DeviceType};
-use serde::{Deserialize, Serialize};
+use leanburn_memory::Properties;
 
-use crate::TrainError;
-use crate::names::names;
+use crate::{Backend, BackendKind, Index, TrainError};
 
-/// What `--backend` takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Backend {
-    /// CUDA where it is compiled in and there is a GPU, else a wgpu GPU, else flex.
-    #[default]
-    Auto,
-    /// The CPU.
-    Flex,
-    /// Any GPU through wgpu's shader language; takes a software adapter where there is no other.
-    Wgpu,
-    /// A GPU through Vulkan and SPIR-V.
-    Vulkan,
-    /// An NVIDIA GPU.
-    Cuda,
-    /// An AMD GPU.
-    Rocm,
-}
-
-names!(
-    Backend,
-    "backend",
-    [
-        Auto = "auto",
-        Flex = "flex",
-        Wgpu = "wgpu",
-        Vulkan = "vulkan",
-        Cuda = "cuda",
-        Rocm = "rocm",
-    ]
-);
+pub use found::{Found, devices, not_compiled_in};
 
 /// A device, and why it was taken.
 #[derive(Clone, Debug)]
 pub struct Chosen {
     /// Without autodiff.
     pub device: Device,
-    /// Never `Auto`.
+    /// Never `auto`.
     pub backend: Backend,
+    /// Computes on the CPU: flex, or a software adapter.
+    pub is_software: bool,
     /// For the first line of a run.
     pub why: String,
+    /// Version of the driver, where the adapter says one.
+    driver: Option<String>,
 }
 
 impl Chosen {
-    #[cfg_attr(
-        not(any(feature = "flex", feature = "wgpu", feature = "cuda")),
-        allow(dead_code)
-    )]
-    fn new(device: Device, backend: Backend, why: impl Into<String>) -> Self {
-        Self {
-            device,
-            backend,
-            why: why.into(),
-        }
+    /// What the device says of itself.
+    pub fn properties(&self) -> Properties {
+        let device = self.device.clone().without_autodiff();
+        let mut properties = Properties::of(&device, self.is_software);
+        properties.driver = properties.driver.or_else(|| self.driver.clone());
+        properties
     }
 }
 
-/// Opens the backend, or says what is missing and what to use instead.
+/// Backends that are compiled in and have a device, the CPU first.
+pub fn available() -> Vec<Backend> {
+    let kinds = BackendKind::ALL.iter().copied();
+    let there = kinds.filter(|kind| found::present(*kind).is_some_and(|places| !places.is_empty()));
+    there.map(Backend::from).collect()
+}
+
+/// Opens the backend's device, or says what is missing and what to use instead.
+///
+/// # Errors
+///
+/// [`TrainError::Device`] where the backend is not compiled in, where there is no driver or no such device,
+/// and where the driver cannot open it.
 pub fn choose(backend: Backend) -> Result<Chosen, TrainError> {
-    match backend {
-        Backend::Auto => auto(),
-        Backend::Flex => flex("asked for"),
-        Backend::Wgpu => wgpu(),
-        Backend::Vulkan => vulkan(),
-        Backend::Cuda => cuda().ok_or_else(|| {
-            let reason = "no NVIDIA driver or no GPU found";
-            missing("cuda", cfg!(feature = "cuda"), reason)
-        }),
-        Backend::Rocm => {
-            rocm().ok_or_else(|| missing("rocm", cfg!(feature = "rocm"), "no AMD GPU found"))
+    if backend.kind == BackendKind::Auto {
+        return auto();
+    }
+    let Some(present) = found::present(backend.kind) else {
+        return Err(TrainError::Device(format!(
+            "--backend {backend}: not compiled in; build with --features {}, or use --backend auto",
+            backend.kind
+        )));
+    };
+    let at = match backend.index {
+        Index::First => 0,
+        Index::Nth(n) => n,
+        Index::Cpu => software(&present).ok_or_else(|| {
+            missing(
+                backend,
+                "no software adapter found; install one, such as Mesa's lavapipe",
+            )
+        })?,
+    };
+    let Some(place) = present.into_iter().nth(at) else {
+        return Err(match at {
+            0 => missing(backend, absent(backend.kind)),
+            _ => missing(
+                backend,
+                "there is no device of that number, see `leanburn devices`",
+            ),
+        });
+    };
+    open::open(&place).map_err(|cause| missing(backend, &cause))?;
+    let why = match (place.is_software, backend.kind) {
+        (true, BackendKind::Flex) | (false, _) => "asked for",
+        (true, _) if backend.index == Index::First => {
+            "asked for; a software adapter, the machine has no other"
         }
+        (true, _) => "asked for; a software adapter",
+    };
+    Ok(chosen(place, backend, why))
+}
+
+fn software(present: &[found::Place]) -> Option<usize> {
+    present.iter().position(|place| place.is_software)
+}
+
+fn chosen(place: found::Place, backend: Backend, why: &str) -> Chosen {
+    Chosen {
+        driver: open::driver(&place),
+        device: place.device,
+        backend,
+        is_software: place.is_software,
+        why: why.into(),
     }
 }
 
-fn missing(backend: &str, compiled: bool, reason: &str) -> TrainError {
-    TrainError::Device(if compiled {
-        format!("--backend {backend}: {reason}; use --backend flex to compute on the CPU")
-    } else {
-        format!(
-            "--backend {backend}: not compiled in; build with --features {backend}, or use --backend auto"
-        )
-    })
-}
-
+/// The best GPU that opens, else the CPU.
 fn auto() -> Result<Chosen, TrainError> {
-    if let Some(chosen) = cuda().or_else(rocm) {
-        return Ok(chosen);
-    }
-    #[cfg(feature = "wgpu")]
-    {
-        let present = Device::enumerate(DeviceType::Wgpu).into_vec();
-        for (kind, what) in [
-            (DeviceKind::DiscreteGpu(0), "a discrete GPU"),
-            (DeviceKind::IntegratedGpu(0), "an integrated GPU"),
-        ] {
-            let device = Device::wgpu(kind);
-            if present.contains(&device) {
-                return Ok(Chosen::new(device, Backend::Wgpu, format!("found {what}")));
+    let mut refused = String::new();
+    for kind in [BackendKind::Cuda, BackendKind::Rocm, BackendKind::Wgpu] {
+        let present = found::present(kind).unwrap_or_default();
+        let gpu = present.into_iter().find(|place| !place.is_software);
+        let Some(place) = gpu else { continue };
+        match open::open(&place) {
+            Ok(()) => {
+                let why = format!("found {}", place.what);
+                return Ok(chosen(place, kind.into(), &why));
             }
+            Err(cause) => refused = format!("; {kind} did not open: {cause}"),
         }
     }
-    flex("no GPU found")
-}
-
-#[cfg_attr(not(feature = "flex"), allow(unused_variables))]
-fn flex(why: &str) -> Result<Chosen, TrainError> {
-    #[cfg(feature = "flex")]
-    return Ok(Chosen::new(Device::flex(), Backend::Flex, why));
-    #[cfg(not(feature = "flex"))]
-    Err(missing("flex", false, ""))
-}
-
-fn wgpu() -> Result<Chosen, TrainError> {
-    #[cfg(feature = "wgpu")]
-    {
-        let present = Device::enumerate(DeviceType::Wgpu).into_vec();
-        let gpu = [
-            DeviceKind::DiscreteGpu(0),
-            DeviceKind::IntegratedGpu(0),
-            DeviceKind::VirtualGpu(0),
-        ]
-        .into_iter()
-        .map(Device::wgpu)
-        .find(|device| present.contains(device));
-        match (gpu, present.into_iter().next()) {
-            (Some(device), _) => return Ok(Chosen::new(device, Backend::Wgpu, "asked for")),
-            (None, Some(device)) => {
-                let why = "asked for; a software adapter, the machine has no other";
-                return Ok(Chosen::new(device, Backend::Wgpu, why));
-            }
-            (None, None) => {}
-        }
+    let flex = found::present(BackendKind::Flex);
+    let why = format!("no GPU found{refused}");
+    match flex.and_then(|places| places.into_iter().next()) {
+        Some(place) => Ok(chosen(place, BackendKind::Flex.into(), &why)),
+        None => Err(TrainError::Device(format!(
+            "{why}, and the CPU is not compiled in; build with --features flex"
+        ))),
     }
-    let reason = "no adapter found; install a Vulkan driver";
-    Err(missing("wgpu", cfg!(feature = "wgpu"), reason))
 }
 
-fn vulkan() -> Result<Chosen, TrainError> {
-    #[cfg(feature = "vulkan")]
-    if let Some(device) = Device::enumerate(DeviceType::Vulkan)
-        .into_vec()
-        .into_iter()
-        .next()
-    {
-        return Ok(Chosen::new(device, Backend::Vulkan, "asked for"));
-    }
-    let reason = "no Vulkan adapter found; install a driver";
-    Err(missing("vulkan", cfg!(feature = "vulkan"), reason))
+fn missing(backend: Backend, reason: &str) -> TrainError {
+    TrainError::Device(format!(
+        "--backend {backend}: {reason}; use --backend flex to compute on the CPU"
+    ))
 }
 
-fn rocm() -> Option<Chosen> {
-    #[cfg(feature = "rocm")]
-    {
-        let present = Device::enumerate(burn::tensor::DeviceType::Rocm).into_vec();
-        if let Some(device) = present.into_iter().next() {
-            return Some(Chosen::new(device, Backend::Rocm, "found an AMD GPU"));
-        }
+/// Why a backend that is compiled in may have no device.
+fn absent(kind: BackendKind) -> &'static str {
+    match kind {
+        BackendKind::Cuda => "no NVIDIA driver or no GPU found",
+        BackendKind::Rocm => "no AMD GPU found",
+        BackendKind::Metal => "no Apple GPU found",
+        BackendKind::Vulkan => "no Vulkan adapter found; install a driver",
+        _ => "no adapter found; install a Vulkan driver",
     }
-    None
-}
-
-fn cuda() -> Option<Chosen> {
-    #[cfg(feature = "cuda")]
-    {
-        // Safe without a driver: the list is then empty.
-        let present = Device::enumerate(burn::tensor::DeviceType::Cuda).into_vec();
-        if let Some(device) = present.into_iter().next() {
-            return Some(Chosen::new(device, Backend::Cuda, "found an NVIDIA GPU"));
-        }
-    }
-    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn names_round_trip() {
-        for backend in Backend::ALL {
-            assert_eq!(backend.name().parse(), Ok(*backend));
-        }
-        let error = "gpu".parse::<Backend>().unwrap_err();
-        let known = "auto, flex, wgpu, vulkan, cuda or rocm";
-        assert_eq!(error, format!("unknown backend 'gpu': use {known}"));
-    }
-
     #[cfg(not(feature = "cuda"))]
     #[test]
     fn a_backend_that_is_not_there_says_how_to_get_it() {
-        let error = choose(Backend::Cuda).unwrap_err();
+        let error = choose(BackendKind::Cuda.into()).unwrap_err();
         assert!(error.is_wrong_use());
         assert!(error.to_string().contains("--features cuda"), "{error}");
+    }
+
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn cuda_without_a_driver_is_no_panic() {
+        if devices(BackendKind::Cuda).is_empty() {
+            let error = choose(BackendKind::Cuda.into()).unwrap_err().to_string();
+            assert!(error.contains("no NVIDIA driver"), "{error}");
+        }
+    }
+
+    #[cfg(feature = "wgpu")]
+    #[test]
+    fn a_number_beyond_the_last_device_is_refused() {
+        let error = choose("wgpu:4096".parse().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("leanburn devices"), "{error}");
     }
 }

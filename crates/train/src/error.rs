@@ -26,6 +26,12 @@ pub enum TrainError {
     /// The backend is not there.
     #[error("{0}")]
     Device(String),
+    /// A step that the device has no room for.
+    #[error("{0}")]
+    Room(String),
+    /// An operation of the step mixes dtypes.
+    #[error("{0}")]
+    Dtypes(String),
     /// A step that cannot be predicted.
     #[error("no prediction: {0}")]
     Prediction(String),

@@ -8,6 +8,7 @@ use leanburn_memory::Growth;
 use crate::metrics::{Line, Metrics};
 use crate::saved::{self, State};
 use crate::task::{Loaders, MicroBatch};
+use crate::updates::Updates;
 use crate::{Job, Progress, Score, Task, TrainError, Trainable, Trainer, interrupt};
 
 /// Where a run stands.
@@ -39,6 +40,7 @@ pub fn fit<T: Task, M: Trainable<Batch = T::Batch>>(
     fs::create_dir_all(output).map_err(TrainError::io(output))?;
     job.recipe.save(&output.join("recipe.toml"))?;
     let mut metrics = Metrics::open::<T>(output.join("metrics.csv"), trainer.tried() > 0)?;
+    let mut updates = Updates::open(output.join("updates.csv"), trainer.tried())?;
     let checkpoints = &output.join("checkpoints");
     if trainer.tried() == 0 {
         saved::clear(checkpoints)?;
@@ -48,7 +50,7 @@ pub fn fit<T: Task, M: Trainable<Batch = T::Batch>>(
     let mut at = start;
     while at.epoch < epochs && trainer.tried() < job.updates {
         let epoch = at.epoch + 1;
-        let walk = walk(trainer, job, at, checkpoints, progress)?;
+        let walk = walk(trainer, job, at, checkpoints, &mut updates, progress)?;
         if walk.interrupted {
             progress.say("saved; go on with --resume");
             return Ok(Outcome {
@@ -62,7 +64,9 @@ pub fn fit<T: Task, M: Trainable<Batch = T::Batch>>(
         }
         // Before the evaluation, whose failure must not cost the epoch.
         save(trainer, job, walk.end, checkpoints)?;
+        clean_up(trainer, job, progress);
         let result = evaluate(trainer.model(), job)?;
+        clean_up(trainer, job, progress);
         progress.say(&format!(
             "epoch {epoch} of {epochs}: training loss {:.4}, validation loss {:.4}, {}",
             walk.loss,
@@ -111,6 +115,7 @@ fn walk<T: Task, M: Trainable<Batch = T::Batch>>(
     job: &Job<T>,
     start: Start,
     checkpoints: &Path,
+    log: &mut Updates,
     progress: &mut Progress,
 ) -> Result<Walk, TrainError> {
     let (train, device) = (&job.recipe.train, &job.device());
@@ -118,6 +123,7 @@ fn walk<T: Task, M: Trainable<Batch = T::Batch>>(
     let (mut losses, mut updates, mut lr) = (0.0, 0u64, 0.0);
     let (mut items, mut interrupted) = (0, false);
     let mut batches = job.loaders.train(at.epoch, at.samples).peekable();
+    log.start();
     while trainer.tried() < job.updates && !interrupted {
         let Some(batch) = batches.next().transpose()? else {
             break;
@@ -134,13 +140,16 @@ fn walk<T: Task, M: Trainable<Batch = T::Batch>>(
             (losses, updates, lr) = (losses + update.loss, updates + 1, update.lr);
         }
         let loss = job.loaders.tell_loss(update.loss);
-        progress.update(trainer, std::mem::take(&mut items), &update, &loss);
+        let items = std::mem::take(&mut items);
+        progress.update(trainer, items, &update, &loss);
+        log.line(trainer, at.epoch + 1, items, &update)?;
         interrupted = interrupt::requested();
         let due = train.save_every > 0 && trainer.tried().is_multiple_of(train.save_every);
         if interrupted || due {
             save(trainer, job, at, checkpoints)?;
         }
     }
+    log.flush()?;
     if !interrupted && batches.peek().is_none() {
         at = Start {
             epoch: at.epoch + 1,
@@ -173,6 +182,16 @@ fn save<T: Task, M: Trainable>(
         scaler: trainer.scaler().clone(),
     };
     saved::save(folder, &state, trainer.model(), trainer.optimizer()).map(|_| ())
+}
+
+/// Where training and evaluation take turns, which is where the pages of one are of no use to the other.
+fn clean_up<T: Task, M: Trainable>(trainer: &Trainer<M>, job: &Job<T>, progress: &Progress) {
+    if !job.recipe.train.cleanup {
+        return;
+    }
+    if let Some(given_back) = trainer.meter().clean_up() {
+        progress.say(&format!("cleanup gave back {given_back}"));
+    }
 }
 
 /// Scores the validation data on the model without autodiff, so that nothing is kept.

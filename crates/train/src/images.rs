@@ -41,6 +41,7 @@ impl Task for Images {
                 steps: None,
                 seed: 0,
                 save_every: 0,
+                cleanup: false,
             },
             optimizer: OptimizerRecipe {
                 name: OptimizerKind::AdamW,

@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
+use burn::module::Module;
 use burn::tensor::Device;
 use leanburn_levers::{LossScaler, Policy};
 use leanburn_memory::{Bytes, Measurement, Meter, Prediction, census};
 
 use crate::saved::Saved;
 use crate::task::{Builds, Loaders, MicroBatch};
+use crate::trainable::make_parameters;
 use crate::{
     Chosen, Outcome, Progress, Recipe, Report, Settings, Start, Task, TrainError, Trainable,
-    Trainer, choose, fit, predict,
+    Trainer, choose, environment, fit, predict, room,
 };
 
 /// A run, ready to build its model.
@@ -25,6 +27,8 @@ pub struct Job<T: Task> {
     pub policy: Policy,
     /// Updates of the whole run.
     pub updates: u64,
+    /// Start even a step that is predicted not to fit.
+    pub force: bool,
 }
 
 impl<T: Task> Job<T> {
@@ -39,6 +43,7 @@ impl<T: Task> Job<T> {
             chosen,
             loaders,
             policy,
+            force: false,
         })
     }
 
@@ -125,17 +130,28 @@ impl<T: Task> Job<T> {
             interrupted: outcome.interrupted,
             memory: trainer.measurement().cloned(),
             predicted: None,
+            environment: environment(Some(&self.chosen)),
         }
     }
 }
 
 impl<T: Builds> Job<T> {
-    /// The network of the recipe on this job's device.
+    /// The network of the recipe on this job's device. Its weights are made on the CPU, where that is compiled
+    /// in, so that a seed means the same weights on every backend.
     pub fn network(&self) -> Result<T::Network, TrainError> {
         let facts = T::facts_of(&self.loaders);
         T::check(&self.recipe, &facts, self.chosen.backend)?;
-        let network = T::init(&self.recipe, &facts, &self.device())?;
+        let nursery = nursery(&self.chosen.device).autodiff();
+        leanburn_levers::seed(&nursery, self.recipe.train.seed);
+        let network = T::init(&self.recipe, &facts, &nursery)?;
         let network = T::load(&self.recipe, network)?;
+        let network = match nursery == self.device() {
+            true => network,
+            false => {
+                make_parameters(&network);
+                network.fork(&self.device())
+            }
+        };
         Ok(T::with_levers(&self.recipe, self.policy, network))
     }
 
@@ -145,19 +161,33 @@ impl<T: Builds> Job<T> {
         predict(&self.recipe, &facts, self.policy, self.chosen.backend)
     }
 
+    /// The same, told; a step that does not fit is refused, unless it is to start anyway.
+    pub(crate) fn predicted(&self) -> Result<Option<Prediction>, TrainError> {
+        match self.predict() {
+            Ok(predicted) => {
+                eprintln!("peak of {} predicted", predicted.peak);
+                if !self.force {
+                    room::check(self, &predicted)?;
+                }
+                Ok(Some(predicted))
+            }
+            Err(error @ TrainError::Dtypes(_)) => Err(error),
+            Err(error) => {
+                eprintln!("{error}");
+                Ok(None)
+            }
+        }
+    }
+
     /// The whole run: says what it does, resumes, trains, and leaves `report.json` in `output`.
     pub fn run(
         &self,
         output: &Path,
         resumed: Option<Saved<T>>,
     ) -> Result<(Report<T>, T::Network), TrainError> {
-        let predicted = self.predict();
+        let predicted = self.predicted()?;
         let mut trainer = self.trainer(Self::network)?;
         eprintln!("{}", self.describe(&trainer));
-        match &predicted {
-            Ok(predicted) => eprintln!("peak of {} predicted", predicted.peak),
-            Err(error) => eprintln!("{error}"),
-        }
         let start = match resumed {
             Some(saved) => {
                 let (path, tried) = (saved.path.clone(), saved.state.tried);
@@ -170,7 +200,7 @@ impl<T: Builds> Job<T> {
         let outcome = fit(&mut trainer, self, output, start, &mut progress)?;
         progress.finish();
         let mut report = self.report(&trainer, outcome, &progress);
-        report.predicted = predicted.ok();
+        report.predicted = predicted;
         report.save(&output.join("report.json"))?;
         Ok((report, trainer.into_model()))
     }
@@ -190,4 +220,12 @@ impl<T: Builds> Job<T> {
         let missing = || TrainError::Device("this backend does not report its memory".into());
         trainer.measurement().cloned().ok_or_else(missing)
     }
+}
+
+/// Where weights are made.
+fn nursery(_device: &Device) -> Device {
+    #[cfg(feature = "flex")]
+    return Device::flex();
+    #[cfg(not(feature = "flex"))]
+    _device.clone()
 }

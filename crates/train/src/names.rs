@@ -4,7 +4,8 @@
 macro_rules! names {
     ($type:ident, $what:literal, [$($value:ident = $name:literal),+ $(,)?]) => {
         impl $type {
-            const ALL: &[Self] = &[$(Self::$value),+];
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$value),+];
 
             /// As typed.
             pub fn name(self) -> &'static str {

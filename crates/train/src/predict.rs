@@ -7,7 +7,7 @@ use leanburn_memory::trace::{Runtime, Trace, TraceError, trace};
 use leanburn_memory::{Bytes, Known, Meter, Method, Prediction, Record};
 
 use crate::task::Builds;
-use crate::{Backend, Recipe, Settings, TrainError, Trainer};
+use crate::{Backend, BackendKind, Recipe, Settings, TrainError, Trainer};
 
 /// Updates that are traced: the first makes the optimizer's state, the second is the one predicted, the third
 /// proves what lives on.
@@ -39,17 +39,18 @@ pub fn predict<T: Builds>(
             let measured = measured(recipe, facts, policy);
             measured.ok_or_else(|| TrainError::Prediction(error.to_string()))
         }
+        Err(error @ TraceError::MixedDtypes { .. }) => Err(TrainError::Dtypes(error.to_string())),
         Err(error) => Err(TrainError::Prediction(error.to_string())),
     }
 }
 
 /// How a backend deals with memory.
 pub fn runtime(backend: Backend) -> Runtime {
-    match backend {
-        Backend::Auto | Backend::Flex => Runtime::Flex,
-        Backend::Wgpu => Runtime::Wgpu,
-        Backend::Vulkan => Runtime::Native,
-        Backend::Cuda | Backend::Rocm => Runtime::Cuda,
+    match backend.kind {
+        BackendKind::Auto | BackendKind::Flex => Runtime::Flex,
+        BackendKind::Wgpu => Runtime::Wgpu,
+        BackendKind::Vulkan | BackendKind::Metal => Runtime::Native,
+        BackendKind::Cuda | BackendKind::Rocm => Runtime::Cuda,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use leanburn_memory::{Measurement, Prediction, Table, compare, to_json};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{Backend, Recipe, Score, Task, TrainError};
 
@@ -38,15 +38,21 @@ pub struct Report<T: Task> {
     pub memory: Option<Measurement>,
     /// What was predicted of it.
     pub predicted: Option<Prediction>,
+    /// What it ran on: names and values.
+    pub environment: Vec<(String, String)>,
 }
 
 impl<T: Task> Report<T> {
     /// One object; the task's facts and measures stand among the entries that every run has.
     pub fn to_json(&self) -> Value {
         let predicted = self.predicted.as_ref().map(Prediction::step);
+        let environment = self.environment.iter();
+        let environment: Map<String, Value> = environment
+            .map(|(name, value)| (name.clone(), json!(value)))
+            .collect();
         let mut report = json!({
             "model": T::model_name(&self.recipe.model),
-            "backend": self.backend.name(),
+            "backend": self.backend.to_string(),
             "precision": self.precision,
             "checkpoint": self.recipe.checkpoint.to_string(),
             "offload": self.recipe.offload.name(),
@@ -63,6 +69,7 @@ impl<T: Task> Report<T> {
             "unreadable": self.unreadable,
             "interrupted": self.interrupted,
             "memory": to_json(predicted.as_ref(), self.memory.as_ref()),
+            "environment": environment,
         });
         report[format!("{}_per_second", T::ITEMS)] = json!(self.items_per_second);
         for (name, fact) in T::facts(&self.recipe) {

@@ -46,6 +46,7 @@ impl Task for Text {
                 steps: Some(1000),
                 seed: 0,
                 save_every: 0,
+                cleanup: false,
             },
             optimizer: OptimizerRecipe {
                 name: OptimizerKind::AdamW,

@@ -1,6 +1,6 @@
 //! What the trainer needs to know of a model.
 
-use burn::module::Module;
+use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 use leanburn_memory::Bytes;
 
@@ -20,6 +20,18 @@ pub trait Trainable: Module + Sync {
 
     /// Scores a batch without gradients.
     fn score(&self, batch: Self::Batch) -> Score;
+}
+
+/// Burn creates parameters at first use; this is one, of all of them.
+pub(crate) fn make_parameters(model: &impl Module) {
+    struct Touch;
+
+    impl ModuleVisitor for Touch {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let _ = param.base();
+        }
+    }
+    model.visit(&mut Touch);
 }
 
 /// Sums over evaluated samples.

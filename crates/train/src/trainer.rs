@@ -5,7 +5,6 @@ mod settings;
 mod step;
 
 use burn::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
-use burn::module::{ModuleVisitor, Param};
 use burn::optim::ModuleOptimizer;
 use burn::tensor::{Device, Tensor};
 use leanburn_levers::{Accumulator, LossScale, LossScaler};
@@ -13,6 +12,7 @@ use leanburn_memory::{Bytes, Known, Measurement, Meter, Record};
 
 use crate::optimizer::Traced;
 use crate::saved::Saved;
+use crate::trainable::make_parameters;
 use crate::{DecayGroups, Schedule, Task, TrainError, Trainable};
 use memory::StepMemory;
 pub use settings::Settings;
@@ -49,8 +49,8 @@ impl<M: Trainable> Trainer<M> {
         meter: Meter,
         origin: Bytes,
     ) -> Self {
-        // Burn creates parameters at first use, which would count as activations of the first step.
-        model.visit(&mut Touch);
+        // At first use, they would count as activations of the first step.
+        make_parameters(&model);
         let (optimizer, groups) =
             settings
                 .optimizer
@@ -183,13 +183,5 @@ impl<M: Trainable> Trainer<M> {
         self.applied = saved.state.applied;
         self.tried = saved.state.tried;
         Ok(())
-    }
-}
-
-struct Touch;
-
-impl ModuleVisitor for Touch {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let _ = param.base();
     }
 }

@@ -12,7 +12,7 @@ use leanburn::levers::Policy;
 use leanburn::memory::{Bytes, Method, compare};
 use leanburn::train::recipe::Defaults;
 use leanburn::train::task::{Builds, Loaders, Measure, MicroBatch};
-use leanburn::train::{Backend, Images, Recipe, Score, Task, TrainError, Trainable, predict};
+use leanburn::train::{BackendKind, Images, Recipe, Score, Task, TrainError, Trainable, predict};
 
 use super::measured;
 use crate::support::{alone, on_one_thread};
@@ -167,7 +167,7 @@ fn what_no_trace_sees_through_is_measured_small() {
     recipe.train.batch = 32;
     recipe.precision.policy = "fp32".into();
     on_one_thread(|| {
-        let predicted = predict(&recipe, &(), Policy::FP32, Backend::Flex).unwrap();
+        let predicted = predict(&recipe, &(), Policy::FP32, BackendKind::Flex.into()).unwrap();
         assert_eq!(predicted.method, Method::Measured);
         assert!(predicted.remark().contains("two small steps"));
         let compared = compare(&predicted, &measured(&recipe, &()));

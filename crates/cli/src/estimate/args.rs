@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use leanburn_levers::{CheckpointPolicy, Offload};
 use leanburn_memory::Bytes;
 use leanburn_memory::formulas::{Convention, Parallel, Recompute, Transformer, Zero};
 use leanburn_train::Backend;
+
+use crate::step::StepArgs;
 
 /// Where to look.
 #[derive(clap::Args, Debug, Default)]
@@ -15,42 +16,17 @@ use leanburn_train::Backend;
                   docs/accuracy.md how far off it was."
 )]
 pub struct Args {
-    /// Recipe to predict (TOML); the flags below override its keys. Without one: the ResNet-50 of resnet_amp.
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Samples (images or sequences) of one micro-batch.
-    #[arg(long, value_name = "N")]
-    pub batch: Option<usize>,
-    /// Micro-batches of one update.
-    #[arg(long, value_name = "N", conflicts_with = "transformer")]
-    pub accumulate: Option<usize>,
-    /// auto, fp32, f16, bf16, or a policy such as params=f32,compute=f16,output=f32.
-    #[arg(long, value_name = "POLICY", conflicts_with = "transformer")]
-    pub precision: Option<String>,
-    /// none, cheap, every-block, every:N, sqrt, or one of the last three with +cheap.
-    #[arg(long, value_name = "POLICY", conflicts_with = "transformer")]
-    pub checkpoint: Option<CheckpointPolicy>,
-    /// Where the inputs of recomputed blocks wait: none (on the device) or host.
-    #[arg(long, value_name = "PLACE", conflicts_with = "transformer")]
-    pub offload: Option<Offload>,
-    /// sgd, adamw or lion; with --transformer adam, adam8bit, lion, sgd-momentum or sgd.
-    #[arg(long, value_name = "NAME")]
-    pub optimizer: Option<String>,
-    /// Backend to predict for: flex (CPU), wgpu, vulkan, cuda or rocm; it need not be there. By default that of
+    #[command(flatten)]
+    pub step: StepArgs,
+    /// Backend to predict for: flex (CPU), wgpu, vulkan, metal, cuda or rocm; it need not be there. By default that of
     /// the recipe, and cuda where --device names a GPU.
-    #[arg(long, value_name = "NAME", conflicts_with = "transformer")]
+    #[arg(long, value_name = "NAME")]
     pub backend: Option<Backend>,
-    /// Height and width of the images, in pixels.
-    #[arg(long, value_name = "PIXELS", conflicts_with = "transformer")]
-    pub image_size: Option<usize>,
     /// Classes of the images, where their folder is not here.
-    #[arg(long, value_name = "N", conflicts_with = "transformer", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub classes: Option<usize>,
-    /// Tokens of a sequence.
-    #[arg(long, value_name = "N", conflicts_with = "transformer")]
-    pub context: Option<usize>,
     /// Distinct tokens of the text, where the token file is not here.
-    #[arg(long, value_name = "N", conflicts_with = "transformer", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub tokens: Option<usize>,
 
     /// The memory there is, as a GPU's name ("RTX 3090"), with what its driver reports.
@@ -71,8 +47,12 @@ pub struct Args {
     pub timeline: Option<PathBuf>,
 
     /// Closed formulas instead of a recipe, for a Transformer that is too large to build here:
-    /// layers=96,hidden=12288,heads=96,seq=2048,vocab=51200.
-    #[arg(long, value_name = "SIZES", conflicts_with_all = ["config", "sweep", "levers", "timeline"])]
+    /// layers=96,hidden=12288,heads=96,seq=2048,vocab=51200. --optimizer may be adam, adam8bit, lion, sgd-momentum
+    /// or sgd there.
+    #[arg(long, value_name = "SIZES", conflicts_with_all = [
+        "config", "accumulate", "precision", "checkpoint", "offload", "image_size", "context", "backend", "classes", "tokens",
+        "sweep", "levers", "timeline",
+    ])]
     pub transformer: Option<Transformer>,
     /// How the Transformer is spread over devices: tp=8,pp=4,dp=16 and sp (sequence parallel).
     #[arg(long, value_name = "DEGREES", requires = "transformer")]

@@ -7,13 +7,14 @@ use leanburn_memory::formulas::{ModelStates, Setup, Transformer};
 use leanburn_memory::{Measurement, Phase, Table, to_json};
 use serde_json::json;
 
+use super::Args;
 use super::budget::{self, Budget};
-use super::{Args, print};
+use crate::print::out;
 
 /// What a device of the first pipeline stage needs.
 pub fn run(args: &Args, transformer: &Transformer) -> Result<ExitCode> {
     let mut states = ModelStates::default();
-    if let Some(optimizer) = &args.optimizer {
+    if let Some(optimizer) = &args.step.optimizer {
         states.optimizer = optimizer.parse()?;
     }
     states.convention = args.states.unwrap_or(states.convention);
@@ -22,7 +23,7 @@ pub fn run(args: &Args, transformer: &Transformer) -> Result<ExitCode> {
         transformer: *transformer,
         parallel: args.parallel.unwrap_or_default(),
         recompute: args.recompute.unwrap_or_default(),
-        batch: args.batch.unwrap_or(1) as u64,
+        batch: args.step.batch.unwrap_or(1) as u64,
         states,
     };
     let estimate = setup.estimate()?;
@@ -40,7 +41,7 @@ pub fn run(args: &Args, transformer: &Transformer) -> Result<ExitCode> {
             "memory": to_json(Some(&step), None), "explain": estimate.explain(),
             "fits": fits.map(|fit| fit.is_sure()),
         });
-        print::out(&format!("{object}\n"))?;
+        out(&format!("{object}\n"))?;
         return Ok(budget::exit_code(fits));
     }
     let table = Table {
@@ -55,6 +56,6 @@ pub fn run(args: &Args, transformer: &Transformer) -> Result<ExitCode> {
     if let Some(budget) = &budget {
         text += &format!("{}\n", budget.verdict(step.peak));
     }
-    print::out(&text)?;
+    out(&text)?;
     Ok(budget::exit_code(fits))
 }

@@ -1,8 +1,5 @@
 //! A prediction for people and for programs.
 
-use std::io::Write;
-
-use anyhow::Result;
 use leanburn_memory::trace::Runtime;
 use leanburn_memory::{Bytes, Prediction, Table, to_json};
 use leanburn_train::runtime;
@@ -10,7 +7,7 @@ use leanburn_train::task::Builds;
 use serde_json::{Value, json};
 
 use super::budget::Budget;
-use super::recipe::Subject;
+use crate::subject::Subject;
 
 pub fn text<T: Builds>(
     prediction: &Prediction,
@@ -79,7 +76,7 @@ pub fn json<T: Builds>(
     });
     let mut object = json!({
         "model": T::model_name(&recipe.model),
-        "backend": subject.backend.name(),
+        "backend": subject.backend.to_string(),
         "precision": subject.policy().ok().map(|policy| policy.compute.name()),
         "checkpoint": recipe.checkpoint.to_string(),
         "offload": recipe.offload.name(),
@@ -102,12 +99,4 @@ pub fn json<T: Builds>(
         object[name] = fact;
     }
     object
-}
-
-/// Writes to stdout; a reader who has gone away has read enough.
-pub fn out(text: &str) -> Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }

@@ -7,7 +7,7 @@ use leanburn_train::task::Builds;
 use serde_json::json;
 
 use super::budget::Budget;
-use super::recipe::Subject;
+use crate::subject::Subject;
 
 /// Predicted peaks.
 pub struct Sweep {

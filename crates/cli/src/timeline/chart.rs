@@ -29,7 +29,7 @@ pub(super) fn axes(area: &Area<'_>, frame: &Frame) -> Drawn {
         .light_line_style(TRANSPARENT)
         .axis_style(BLACK.stroke_width(2))
         .label_style(text::style(text::SIZE, HPos::Center))
-        .x_labels(8)
+        .x_labels(frame.x.len() / 150)
         .y_labels(7)
         .y_label_formatter(&|value| number(*value))
         .draw()?;

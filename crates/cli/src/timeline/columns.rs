@@ -32,7 +32,7 @@ pub(super) fn columns(points: &[Point], most: usize) -> Vec<Column> {
 
 /// The area of one row: for each pixel from `left`, where it starts and ends (y grows downwards).
 #[derive(Clone, Debug)]
-pub(super) struct Band {
+pub(crate) struct Band {
     pub left: i32,
     pub tops: Vec<i32>,
     pub bottoms: Vec<i32>,

@@ -6,10 +6,12 @@ use leanburn_memory::{Bytes, Row};
 
 use super::{Timeline, text};
 
-const WIDTH: i32 = 1400;
+pub(super) const WIDE: i32 = 1400;
+pub(super) const NARROW: i32 = 900;
 const LEFT: i32 = 140;
-/// One column of pixels is at most one column of operations.
-const COLUMNS: i32 = 1200;
+const RIGHT: i32 = 60;
+/// A narrow plot has less, or the label of the peak has no room beside that of the budget.
+const NARROW_RIGHT: i32 = 28;
 const TOP: i32 = 156;
 const BOTTOM: i32 = 680;
 /// Below the plot: numbers and name of the x axis.
@@ -18,6 +20,8 @@ pub(super) const AXIS: i32 = 84;
 const LINE: i32 = 44;
 /// Left for the label of the peak above the highest thing that is drawn.
 const HEADROOM: i32 = 92;
+/// On a narrow plot it may have a budget above the scale over it.
+const NARROW_HEADROOM: i32 = 120;
 /// A budget this many times the peak would flatten the areas: it is only named.
 const OFF_SCALE: u64 = 3;
 
@@ -71,18 +75,22 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    pub fn new(timeline: &Timeline<'_>) -> Self {
+    pub fn new(timeline: &Timeline<'_>, width: i32) -> Self {
+        let (right, headroom) = match width < WIDE {
+            true => (NARROW_RIGHT, NARROW_HEADROOM),
+            false => (RIGHT, HEADROOM),
+        };
         let peak = peak(timeline);
         let shown = timeline
             .budget
             .filter(|budget| budget.0 <= peak.1.0.saturating_mul(OFF_SCALE));
         let highest = peak.1.max(shown.unwrap_or_default()).0.max(1) as f64;
         let height = f64::from(BOTTOM - TOP);
-        let most = highest * height / (height - f64::from(HEADROOM));
-        let (legend, bottom) = legend(timeline);
+        let most = highest * height / (height - f64::from(headroom));
+        let (legend, bottom) = legend(timeline, width);
         Self {
-            size: (WIDTH as u32, bottom as u32),
-            x: LEFT..LEFT + COLUMNS,
+            size: (width as u32, bottom as u32),
+            x: LEFT..width - right,
             y: TOP..BOTTOM,
             operations: timeline.points.len(),
             peak,
@@ -132,7 +140,7 @@ fn unit(highest: f64) -> (&'static str, u64) {
 }
 
 /// The entries in lines as wide as the drawing, and where they end.
-fn legend(timeline: &Timeline<'_>) -> (Vec<Entry>, i32) {
+fn legend(timeline: &Timeline<'_>, drawing: i32) -> (Vec<Entry>, i32) {
     let occurs = |row: &Row| timeline.points.iter().any(|p| p.rows[*row as usize] > 0);
     let (first, mut y) = (
         text::MARGIN + text::width(text::LEGEND, text::SIZE) + text::GAP,
@@ -142,7 +150,7 @@ fn legend(timeline: &Timeline<'_>) -> (Vec<Entry>, i32) {
     let mut entries = Vec::new();
     for row in STACK.into_iter().filter(occurs) {
         let width = text::SWATCH + text::width(row.name(), text::SIZE) + 3 * text::GAP;
-        if x + width > WIDTH - text::MARGIN {
+        if x + width > drawing - text::MARGIN {
             (x, y) = (first, y + LINE);
         }
         entries.push((row, (x, y)));

@@ -15,20 +15,20 @@ const SHORTEST: i32 = 5;
 
 /// Parallel lines.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Hatch {
+pub(crate) enum Hatch {
     Upright,
     /// Down by so many pixels per pixel to the right: -1, 0 or 1.
     Sloped(i32),
 }
 
 /// The look of a row.
-pub(super) struct Look {
+pub(crate) struct Look {
     pub color: RGBColor,
     pub hatches: &'static [Hatch],
 }
 
 /// No two rows share a hatching, but for three plain ones of far apart greys.
-pub(super) fn look(row: Row) -> Look {
+pub(crate) fn look(row: Row) -> Look {
     use Hatch::{Sloped, Upright};
     let (color, hatches): (_, &[Hatch]) = match row {
         Row::Parameters => ((0x3b, 0x4a, 0x5a), &[]),
@@ -48,7 +48,7 @@ pub(super) fn look(row: Row) -> Look {
 }
 
 /// The lines of a hatching inside a band.
-pub(super) fn lines(band: &Band, hatch: Hatch) -> Vec<[(i32, i32); 2]> {
+pub(crate) fn lines(band: &Band, hatch: Hatch) -> Vec<[(i32, i32); 2]> {
     match hatch {
         Hatch::Upright => upright(band),
         Hatch::Sloped(slope) => sloped(band, slope),

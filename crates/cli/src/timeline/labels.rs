@@ -142,14 +142,15 @@ fn middle(frame: &Frame) -> i32 {
 pub(super) fn peak(area: &Area<'_>, frame: &Frame, phases: &[(Phase, Range<usize>)]) -> Drawn {
     let (operation, bytes) = frame.peak;
     let phase = phases.iter().find(|(_, span)| span.contains(&operation));
-    let text = peak_text(bytes, phase.map(|(phase, _)| *phase));
+    let phase = phase.map(|(phase, _)| *phase);
     let (x, y) = frame.peak_pixel();
+    let Range { start, end } = peak_room(frame, &peak_text(bytes, phase));
+    let fits = |text: &String| text::width(text, SIZE) + 2 * GAP <= end - start;
+    let with_phase = Some(peak_text(bytes, phase)).filter(fits);
+    let text = with_phase.unwrap_or_else(|| peak_text(bytes, None));
     let half = text::width(&text, SIZE) / 2 + GAP;
-    let (left, right) = match peak_is_left(frame) {
-        true => (frame.x.start, middle(frame)),
-        false => (middle(frame), frame.x.end),
-    };
-    let mut center = (x.clamp(left + half, right - half), y - 18 - HALF);
+    let leftmost = start + half;
+    let mut center = (x.clamp(leftmost, (end - half).max(leftmost)), y - 18 - HALF);
     // Not across the budget's line, but above it.
     if let Some(line) = frame.budget_line()
         && (center.1 - HALF - 6..=y - 6).contains(&line)
@@ -159,6 +160,18 @@ pub(super) fn peak(area: &Area<'_>, frame: &Frame, phases: &[(Phase, Range<usize
     area.draw(&PathElement::new([(x, y), center], BLACK.stroke_width(2)))?;
     area.draw(&Circle::new((x, y), 7, BLACK.filled()))?;
     boxed(area, &text, center)
+}
+
+/// The half where the budget's label isn't; all of a narrow plot, where that is far above.
+fn peak_room(frame: &Frame, text: &str) -> Range<i32> {
+    let wide = text::width(text, SIZE) + 2 * GAP;
+    if frame.budget_line().is_none() && wide > frame.x.len() as i32 / 2 {
+        return frame.x.clone();
+    }
+    match peak_is_left(frame) {
+        true => frame.x.start..middle(frame),
+        false => middle(frame)..frame.x.end,
+    }
 }
 
 fn peak_text(bytes: Bytes, phase: Option<Phase>) -> String {

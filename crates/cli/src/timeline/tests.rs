@@ -1,4 +1,4 @@
-mod layout;
+pub(crate) mod layout;
 
 use super::*;
 
@@ -29,7 +29,11 @@ fn marks(blocks: usize) -> Vec<(usize, String)> {
 }
 
 fn drawn(timeline: &Timeline<'_>) -> String {
+    let narrow = timeline.narrow_svg().unwrap();
+    assert!(narrow.starts_with("<svg width=\"900\""));
+    check(&narrow);
     let svg = timeline.svg().unwrap();
+    assert!(svg.starts_with("<svg width=\"1400\""));
     check(&svg);
     svg
 }

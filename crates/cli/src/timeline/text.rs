@@ -16,7 +16,7 @@ pub(super) const SWATCH: i32 = 56;
 pub(super) const LEGEND: &str = "from below:";
 
 /// At least as wide as `text` is in common fonts without serifs.
-pub(super) fn width(text: &str, size: i32) -> i32 {
+pub(crate) fn width(text: &str, size: i32) -> i32 {
     let ems: f64 = text.chars().map(em).sum();
     (ems * f64::from(size)).ceil() as i32
 }
@@ -34,7 +34,7 @@ fn em(c: char) -> f64 {
 }
 
 /// `text` in one line, cut to `room` pixels.
-pub(super) fn fit(text: &str, size: i32, room: i32) -> String {
+pub(crate) fn fit(text: &str, size: i32, room: i32) -> String {
     let clean: String = text
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -54,7 +54,7 @@ pub(super) fn fit(text: &str, size: i32, room: i32) -> String {
 }
 
 /// Black letters, placed by the middle of their height.
-pub(super) fn style(size: i32, horizontal: HPos) -> TextStyle<'static> {
+pub(crate) fn style(size: i32, horizontal: HPos) -> TextStyle<'static> {
     // The SVG backend divides a size by 1.24.
     ("sans-serif", f64::from(size) * 1.24)
         .into_font()

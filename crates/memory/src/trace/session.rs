@@ -1,7 +1,7 @@
 //! Recording: the capture device, and notes among its operations.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
@@ -25,6 +25,16 @@ pub enum TraceError {
     /// Burn refused to record.
     #[error("the step cannot be recorded: {0}")]
     Capture(String),
+    /// An operation got tensors of different dtypes, which Burn does not promote: some backends panic at it, and a
+    /// matrix product on the GPU backends is silently wrong.
+    #[error(
+        "after '{reached}' an operation mixes dtypes, which some backends compute wrong without a word: cast its \
+         inputs to one dtype"
+    )]
+    MixedDtypes {
+        /// The last mark of the step before it.
+        reached: String,
+    },
     /// It reads values back, seeds, moves tensors, or uses what the capture device does not record.
     #[error("the step cannot be traced: {0}")]
     Panicked(String),
@@ -81,6 +91,8 @@ struct Session {
 
 thread_local! {
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
+    /// How far the step came, for the error where it panics.
+    static REACHED: Cell<Mark> = const { Cell::new(Mark::Start) };
 }
 
 /// What a step did.
@@ -116,6 +128,7 @@ pub fn trace<R>(step: impl FnOnce(&Device) -> R) -> Result<(Trace, R), TraceErro
         return Err(TraceError::Nested);
     }
     keep_panics_quiet();
+    REACHED.set(Mark::Start);
     let device = Device::capture();
     let mut outcome = None;
     let run = AssertUnwindSafe(|| {
@@ -125,7 +138,7 @@ pub fn trace<R>(step: impl FnOnce(&Device) -> R) -> Result<(Trace, R), TraceErro
         })
     });
     let captured = catch_unwind(run)
-        .map_err(|panic| TraceError::Panicked(message(panic.as_ref())))?
+        .map_err(|panic| refusal(message(panic.as_ref())))?
         .map_err(|error| TraceError::Capture(error.to_string()))?;
     let (result, notes) = outcome.expect("the scope has run");
     let operations = captured.graph.operations.into_iter();
@@ -192,6 +205,16 @@ fn message(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or("it panicked").replace('\n', " ")
 }
 
+/// The capture device checks the dtypes of every operation that it records.
+fn refusal(message: String) -> TraceError {
+    match message.contains("DTypeMismatch") {
+        true => TraceError::MixedDtypes {
+            reached: REACHED.get().to_string(),
+        },
+        false => TraceError::Panicked(message),
+    }
+}
+
 fn noted(operation: &OperationIr) -> Option<usize> {
     match operation {
         OperationIr::Custom(custom) if custom.id == NOTE => match custom.scalars.first() {
@@ -209,6 +232,9 @@ pub fn is_tracing() -> bool {
 
 /// Puts a note between the operations of the trace that runs on this thread, if there is one.
 pub fn note(note: Note) {
+    if let Note::Mark(mark, _) = note {
+        REACHED.set(mark);
+    }
     SESSION.with_borrow_mut(|session| {
         if let Some(session) = session {
             let index = ScalarIr::UInt(session.notes.len() as u64);
@@ -247,12 +273,27 @@ impl Drop for AsOne {
 
 #[cfg(test)]
 mod tests {
+    use burn::tensor::FloatDType;
+
     use super::*;
+    use crate::record;
 
     #[test]
     fn what_cannot_be_recorded_is_an_error_and_the_next_trace_works() {
         let error = trace(|device| Tensor::<1>::ones([2], device).into_data()).unwrap_err();
         assert!(matches!(error, TraceError::Panicked(_)), "{error}");
+    }
+
+    #[test]
+    fn a_mixed_product_is_refused_with_the_place() {
+        let error = trace(|device| {
+            let x = Tensor::<2>::ones([4, 4], device);
+            record::mark(Mark::Forward(2), Bytes(0));
+            x.clone().matmul(x.cast(FloatDType::F16))
+        });
+        let error = error.unwrap_err();
+        assert!(matches!(error, TraceError::MixedDtypes { .. }), "{error}");
+        assert!(error.to_string().contains("'forward 2'"), "{error}");
         assert!(!error.to_string().contains('\n'));
         let (_, nested) = trace(|_| trace(|_| ()).err()).unwrap();
         assert!(matches!(nested, Some(TraceError::Nested)));

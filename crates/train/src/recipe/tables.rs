@@ -72,6 +72,9 @@ table! {
         seed: u64,
         /// Save every so many updates, besides the end of each epoch; 0 only there.
         save_every: u64,
+        /// Give the pool's free pages back where training and evaluation take turns: for a GPU that others use
+        /// too. The next phase asks the driver for them again.
+        cleanup: bool,
     }
 }
 

@@ -4,7 +4,7 @@ use leanburn_levers::{Attention, CrossEntropy};
 
 use super::Text;
 use super::recipe::Config;
-use crate::{Backend, Recipe, TrainError};
+use crate::{Backend, BackendKind, Recipe, TrainError};
 
 /// Elements that kernels of the GPU backends count, in 32 bits.
 const GPU_ELEMENTS: u128 = u32::MAX as u128;
@@ -41,8 +41,8 @@ pub(super) fn check(
         all_tokens,
         CrossEntropy::default().chunk_of(sizes[0]) as u128,
     );
-    let (limit, most_tokens) = match backend {
-        Backend::Flex => (CPU_ELEMENTS, u128::MAX),
+    let (limit, most_tokens) = match backend.kind {
+        BackendKind::Flex => (CPU_ELEMENTS, u128::MAX),
         _ => (GPU_ELEMENTS, GPU_TOKENS),
     };
     if vocabulary > most_tokens {
@@ -88,20 +88,24 @@ mod tests {
     #[test]
     fn counts_beyond_32_bits_are_refused_and_not_wrapped() {
         let mut recipe = Recipe::<Text>::default();
-        check(&recipe, 256, Backend::Wgpu).unwrap();
+        check(&recipe, 256, BackendKind::Wgpu.into()).unwrap();
         // 2^32 + 2^16 scores would wrap to 65,536.
         recipe.data.context = 1 << 16;
         recipe.model.attention_chunk = Some(0);
         recipe.train.batch = 1;
-        let error = check(&recipe, 256, Backend::Wgpu).unwrap_err().to_string();
+        let error = check(&recipe, 256, BackendKind::Wgpu.into())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("attention-chunk"), "{error}");
-        check(&recipe, 256, Backend::Flex).unwrap();
+        check(&recipe, 256, BackendKind::Flex.into()).unwrap();
         recipe.model.attention_chunk = None;
-        check(&recipe, 256, Backend::Wgpu).unwrap();
+        check(&recipe, 256, BackendKind::Wgpu.into()).unwrap();
         recipe.train.batch = usize::MAX;
-        let error = check(&recipe, 256, Backend::Flex).unwrap_err().to_string();
+        let error = check(&recipe, 256, BackendKind::Flex.into())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("smaller batch"), "{error}");
-        let error = check(&Recipe::default(), 1 << 31, Backend::Wgpu)
+        let error = check(&Recipe::default(), 1 << 31, BackendKind::Wgpu.into())
             .unwrap_err()
             .to_string();
         assert!(error.contains("token ids"), "{error}");

@@ -61,7 +61,8 @@ impl StepMemory {
         if trace::is_tracing() {
             return record::mark(Mark::Start, Bytes(0));
         }
-        let wanted = self.meter.is_exact_peak() || (applied > 0 && self.recorded < 4);
+        let settled = applied > 0 || record::is_followed();
+        let wanted = self.meter.is_exact_peak() || (settled && self.recorded < 4);
         if !wanted || self.meter.current().is_none() {
             return;
         }

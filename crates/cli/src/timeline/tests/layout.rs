@@ -3,7 +3,7 @@
 use crate::timeline::text;
 
 /// Left, right, top and bottom of every text, and the text.
-pub(super) fn texts(svg: &str) -> Vec<([f64; 4], &str)> {
+pub(crate) fn texts(svg: &str) -> Vec<([f64; 4], &str)> {
     let elements = svg
         .split("<text ")
         .skip(1)
@@ -47,12 +47,13 @@ fn place(attributes: &str, text: &str) -> [f64; 4] {
 
 /// No text lies on another or leaves the drawing.
 pub(super) fn check(svg: &str) {
-    assert!(svg.starts_with("<svg width=\"1400\"") && svg.ends_with("</svg>\n"));
-    let height: f64 = svg.split('"').nth(3).unwrap().parse().unwrap();
+    assert!(svg.starts_with("<svg width=") && svg.ends_with("</svg>\n"));
+    let size = |at| svg.split('"').nth(at).unwrap().parse::<f64>().unwrap();
+    let (width, height) = (size(1), size(3));
     let texts = texts(svg);
     for (index, (one, text)) in texts.iter().enumerate() {
         let [left, right, top, bottom] = *one;
-        let inside = left >= 0.0 && right <= 1400.0 && top >= 0.0 && bottom <= height;
+        let inside = left >= 0.0 && right <= width && top >= 0.0 && bottom <= height;
         assert!(inside, "`{text}` is outside: {one:?}");
         for (other, with) in &texts[..index] {
             let apart =

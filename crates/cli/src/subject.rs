@@ -1,47 +1,16 @@
 //! What is predicted: a recipe, with what its data would say.
 
-use std::path::Path;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use leanburn_levers::Policy;
 use leanburn_memory::Prediction;
 use leanburn_memory::trace::Runtime;
-use leanburn_train::args::Flags;
+use leanburn_train::levers::Target;
 use leanburn_train::task::Builds;
 use leanburn_train::text::TextFacts;
-use leanburn_train::{
-    Backend, ImageArgs, Images, Recipe, RunArgs, Text, TextArgs, TrainError, predict, runtime,
-};
+use leanburn_train::{Backend, BackendKind, Images, Recipe, Text, TrainError, predict, runtime};
 
-use super::{Args, Wrong};
-
-/// What a recipe trains on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Images,
-    Text,
-}
-
-impl Kind {
-    /// By the keys that only one of them has; images where none says otherwise.
-    pub fn of(config: Option<&Path>) -> Result<Self> {
-        let Some(path) = config else {
-            return Ok(Self::Images);
-        };
-        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        let Ok(table) = toml::from_str::<toml::Table>(&text) else {
-            // Told by the recipe's own reader, in a line.
-            Recipe::<Images>::load(path)?;
-            return Ok(Self::Images);
-        };
-        let has = |table_name: &str, key: &str| {
-            let table = table.get(table_name).and_then(toml::Value::as_table);
-            table.is_some_and(|table| table.contains_key(key))
-        };
-        let is_text = has("model", "preset") || has("data", "context");
-        Ok(if is_text { Self::Text } else { Self::Images })
-    }
-}
+use crate::Wrong;
+use crate::step::{StepArgs, refuse};
 
 /// A recipe with all that its prediction needs.
 #[derive(Clone, Debug)]
@@ -51,28 +20,32 @@ pub struct Subject<T: Builds> {
     pub backend: Backend,
 }
 
+/// What the data would say, where they are not here, and where to run.
+#[derive(Clone, Debug, Default)]
+pub struct Given<'a> {
+    /// `--backend`
+    pub backend: Option<Backend>,
+    /// A GPU of the catalogue.
+    pub gpu: Option<&'a str>,
+    /// `--classes`
+    pub classes: Option<usize>,
+    /// `--tokens`
+    pub tokens: Option<usize>,
+}
+
 impl Subject<Images> {
-    pub fn images(args: &Args) -> Result<Self> {
-        refuse("--context", "text", args.context.is_some())?;
-        refuse("--tokens", "text", args.tokens.is_some())?;
-        let flags = ImageArgs {
-            image_size: args.image_size,
-            ..ImageArgs::default()
-        };
+    pub fn images(step: &StepArgs, given: &Given) -> Result<Self> {
+        refuse("--tokens", "text", given.tokens.is_some())?;
         // A folder of images that is not here is taken for ImageNet.
         let assumed = |_: &Recipe<Images>| Some((1000, "1000 classes".to_owned()));
-        Self::new(args, &flags, args.classes, assumed, "--classes")
+        let recipe = step.images(given.backend)?;
+        Self::new(recipe, given, given.classes, assumed, "--classes")
     }
 }
 
 impl Subject<Text> {
-    pub fn text(args: &Args) -> Result<Self> {
-        refuse("--image-size", "images", args.image_size.is_some())?;
-        refuse("--classes", "images", args.classes.is_some())?;
-        let flags = TextArgs {
-            context: args.context,
-            ..TextArgs::default()
-        };
+    pub fn text(step: &StepArgs, given: &Given) -> Result<Self> {
+        refuse("--classes", "images", given.classes.is_some())?;
         let facts = |tokens| TextFacts {
             tokens,
             bytes_per_token: 1.0,
@@ -81,41 +54,19 @@ impl Subject<Text> {
             let tokens = recipe.model.vocabulary?;
             Some((facts(tokens), format!("{tokens} tokens")))
         };
-        Self::new(args, &flags, args.tokens.map(facts), assumed, "--tokens")
-    }
-}
-
-fn refuse(flag: &str, kind: &str, given: bool) -> Result<()> {
-    match given {
-        true => Err(Wrong(format!("{flag} is for {kind}, and the recipe is not")).into()),
-        false => Ok(()),
+        let recipe = step.text(given.backend)?;
+        Self::new(recipe, given, given.tokens.map(facts), assumed, "--tokens")
     }
 }
 
 impl<T: Builds> Subject<T> {
     fn new(
-        args: &Args,
-        flags: &impl Flags<T>,
+        mut recipe: Recipe<T>,
+        given: &Given,
         facts: Option<T::Facts>,
         assumed: impl Fn(&Recipe<T>) -> Option<(T::Facts, String)>,
         flag: &str,
     ) -> Result<Self> {
-        let optimizer = args
-            .optimizer
-            .as_ref()
-            .map(|name| name.parse().map_err(Wrong));
-        let run = RunArgs {
-            config: args.config.clone(),
-            batch: args.batch,
-            accumulate: args.accumulate,
-            precision: args.precision.clone(),
-            checkpoint: args.checkpoint.clone(),
-            offload: args.offload,
-            optimizer: optimizer.transpose()?,
-            backend: args.backend,
-            ..RunArgs::default()
-        };
-        let (mut recipe, _) = run.start(flags)?;
         // Weights from a file are as large as new ones.
         let facts = match facts {
             Some(facts) => facts,
@@ -132,15 +83,17 @@ impl<T: Builds> Subject<T> {
                 }
             },
         };
-        let backend = match (recipe.backend, &args.device) {
-            (Backend::Auto, Some(gpu)) if gpu.to_lowercase().contains("apple") => Backend::Wgpu,
-            (Backend::Auto, Some(_)) => Backend::Cuda,
-            (Backend::Auto, None) => Backend::Flex,
-            (Backend::Flex, Some(_)) => {
+        let backend = match (recipe.backend.kind, given.gpu) {
+            (BackendKind::Auto, Some(gpu)) if gpu.to_lowercase().contains("apple") => {
+                BackendKind::Wgpu.into()
+            }
+            (BackendKind::Auto, Some(_)) => BackendKind::Cuda.into(),
+            (BackendKind::Auto, None) => BackendKind::Flex.into(),
+            (BackendKind::Flex, Some(_)) => {
                 let why = "--device names a GPU, and the backend is the CPU: use --memory, or another backend";
                 return Err(Wrong(why.into()).into());
             }
-            (backend, _) => backend,
+            _ => recipe.backend,
         };
         recipe.backend = backend;
         T::check(&recipe, &facts, backend)?;
@@ -160,13 +113,30 @@ impl<T: Builds> Subject<T> {
         Ok(changed)
     }
 
-    /// The dtypes there: a backend that is not here is taken to have all of them.
+    /// The dtypes of the recipe.
     pub fn policy(&self) -> Result<Policy, TrainError> {
+        self.policy_of(&self.recipe)
+    }
+
+    /// The dtypes of a recipe there: a backend that is not here is taken to have all of them.
+    pub fn policy_of(&self, recipe: &Recipe<T>) -> Result<Policy, TrainError> {
         match runtime(self.backend) {
             #[cfg(feature = "flex")]
-            Runtime::Flex => self.recipe.policy(&burn::tensor::Device::flex()),
-            _ if self.recipe.precision.policy == "auto" => Ok("bf16".parse()?),
-            _ => Ok(self.recipe.precision.policy.parse()?),
+            Runtime::Flex => recipe.policy(&burn::tensor::Device::flex()),
+            _ if recipe.precision.policy == "auto" => Ok("bf16".parse()?),
+            _ => Ok(recipe.precision.policy.parse()?),
+        }
+    }
+
+    /// Where a changed recipe would run; `policy` is [`Self::policy_of`].
+    pub fn target<'a>(
+        &'a self,
+        policy: &'a dyn Fn(&Recipe<T>) -> Result<Policy, TrainError>,
+    ) -> Target<'a, T> {
+        Target {
+            facts: &self.facts,
+            backend: self.backend,
+            policy,
         }
     }
 

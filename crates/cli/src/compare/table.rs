@@ -1,0 +1,129 @@
+//! The comparison as aligned text: two columns a backend, predicted and measured.
+
+use leanburn_memory::table::align;
+use leanburn_memory::{Bytes, Measurement, Prediction, Row};
+
+use super::child::Ran;
+use super::comparison::{Comparison, Side, largest_difference};
+
+const UNKNOWN: &str = "not reported";
+
+/// Losses of longer runs are told by the first and the last few.
+const LOSSES: usize = 10;
+
+/// The table, the losses, and why a backend failed.
+pub fn text(comparison: &Comparison) -> String {
+    let micro = match comparison.accumulate {
+        1 => String::new(),
+        k => format!(" x {k}"),
+    };
+    let mut text = format!(
+        "{}, batch {}{micro}, {} updates\n\n{}",
+        comparison.title,
+        comparison.batch,
+        comparison.steps,
+        align(&lines(comparison)),
+    );
+    for side in &comparison.sides {
+        if let Err(failure) = &side.result {
+            text += &format!("\n{} failed: {failure}\n", side.backend);
+        }
+    }
+    text
+}
+
+fn lines(comparison: &Comparison) -> Vec<Vec<String>> {
+    let mut lines = Vec::new();
+    let mut line = |label: &str, cells: &dyn Fn(&Side) -> [String; 2]| {
+        let mut line = vec![label.to_owned()];
+        line.extend(comparison.sides.iter().flat_map(cells));
+        lines.push(line);
+    };
+    line("", &|side| [side.backend.to_string(), String::new()]);
+    line("memory", &|_| ["predicted".into(), "measured".into()]);
+    for row in Row::ALL {
+        line(row.name(), &|side| sizes(side, &|step| step.rows.get(row)));
+    }
+    line("peak", &|side| sizes(side, &|step| Some(step.peak)));
+    let ran = |label: &str,
+               lines: &mut dyn FnMut(&str, &dyn Fn(&Side) -> [String; 2]),
+               of: &dyn Fn(&Ran) -> Option<String>| {
+        lines(label, &|side| {
+            let told = match &side.result {
+                Ok(ran) => of(ran).unwrap_or_else(|| UNKNOWN.into()),
+                Err(_) => "failed".into(),
+            };
+            [String::new(), told]
+        });
+    };
+    ran("reserved", &mut line, &|ran| {
+        ran.reserved.map(|bytes| Bytes(bytes).to_string())
+    });
+    ran("dtype", &mut line, &|ran| Some(ran.precision.clone()));
+    ran("first update", &mut line, &|ran| {
+        ran.seconds.first().map(|s| format!("{s:.2} s"))
+    });
+    ran("median update", &mut line, &|ran| {
+        ran.seconds_per_step
+            .map(|seconds| format!("{seconds:.3} s"))
+    });
+    for at in told(comparison.steps as usize) {
+        ran(&format!("loss {}", at + 1), &mut line, &|ran| {
+            ran.losses
+                .get(at)
+                .copied()
+                .flatten()
+                .map(|loss| format!("{loss:.6}"))
+        });
+    }
+    let reference = comparison.reference();
+    ran("largest difference", &mut line, &|ran| {
+        let difference = largest_difference(ran, reference?)?;
+        Some(format!("{difference:.1e}"))
+    });
+    lines
+}
+
+/// Which losses are printed.
+fn told(steps: usize) -> Vec<usize> {
+    match steps <= LOSSES {
+        true => (0..steps).collect(),
+        false => (0..LOSSES / 2).chain(steps - LOSSES / 2..steps).collect(),
+    }
+}
+
+fn sizes(side: &Side, of: &dyn Fn(&Measurement) -> Option<Bytes>) -> [String; 2] {
+    let told = |step: Option<Measurement>| {
+        let bytes = step.as_ref().and_then(of);
+        bytes.map_or_else(|| UNKNOWN.to_owned(), |bytes| bytes.to_string())
+    };
+    [
+        told(side.predicted.as_ref().map(Prediction::step)),
+        told(side.measured()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::comparison::tests::comparison;
+    use super::*;
+
+    #[test]
+    fn a_backend_that_failed_keeps_its_column_and_its_reason() {
+        let text = text(&comparison());
+        let line = |label: &str| text.lines().find(|line| line.starts_with(label)).unwrap();
+        assert_eq!(
+            line("dtype").split_whitespace().collect::<Vec<_>>(),
+            ["dtype", "failed", "fp32", "fp32"]
+        );
+        assert!(line("largest difference").ends_with("1.0e-2"), "{text}");
+        assert!(text.contains("cuda failed: no NVIDIA driver"), "{text}");
+    }
+
+    #[test]
+    fn a_long_run_tells_its_ends() {
+        assert_eq!(told(3), [0, 1, 2]);
+        assert_eq!(told(100).len(), LOSSES);
+        assert_eq!(told(100)[LOSSES - 1], 99);
+    }
+}
