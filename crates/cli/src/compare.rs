@@ -4,6 +4,7 @@ mod args;
 mod child;
 mod comparison;
 mod failure;
+mod page;
 mod table;
 
 use std::process::ExitCode;
@@ -13,7 +14,7 @@ use leanburn_train::task::Builds;
 use leanburn_train::{Backend, BackendKind, Recipe, available};
 
 use crate::Wrong;
-use crate::print::out;
+use crate::print::{out, write};
 use crate::step::Kind;
 use crate::subject::Subject;
 pub use args::Args;
@@ -72,6 +73,12 @@ fn compare<T: Builds>(args: &Args, recipe: Recipe<T>) -> Result<ExitCode> {
         steps: args.steps,
         sides,
     };
+    if let Some(path) = &args.svg {
+        write(path, &page::bars(&comparison).svg(SVG_WIDTH))?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &page::page(&comparison).html())?;
+    }
     out(&match args.json {
         true => format!("{}\n", comparison.to_json()),
         false => table::text(&comparison),
@@ -83,6 +90,9 @@ fn compare<T: Builds>(args: &Args, recipe: Recipe<T>) -> Result<ExitCode> {
         },
     )
 }
+
+/// Width of `--svg`, in pixels.
+const SVG_WIDTH: u32 = 1200;
 
 /// Those of the flag, or all that have a device.
 fn backends(args: &Args) -> Result<Vec<Backend>> {

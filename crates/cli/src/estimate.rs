@@ -9,11 +9,11 @@ mod sweep;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use leanburn_train::{Images, Text, runtime};
 
 use crate::Wrong;
-use crate::print::out;
+use crate::print::{out, write};
 use crate::step::Kind;
 use crate::subject::{Given, Subject};
 use crate::timeline;
@@ -62,8 +62,7 @@ fn predict<T: leanburn_train::task::Builds>(args: &Args, subject: &Subject<T>) -
     if let Some(path) = &args.timeline {
         let memory = budget_of.map(|budget| budget.memory);
         let svg = timeline::draw(&prediction, &subject.short_title(), memory)?;
-        std::fs::write(path, svg).with_context(|| path.display().to_string())?;
-        eprintln!("wrote {}", path.display());
+        write(path, &svg.wide)?;
     }
     let fits = budget_of.map(|budget| budget.holds(&prediction));
     out(&match args.json {

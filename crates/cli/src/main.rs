@@ -6,6 +6,7 @@ mod estimate;
 mod page;
 mod print;
 mod probe;
+mod report;
 mod step;
 mod subject;
 mod timeline;
@@ -18,12 +19,12 @@ use clap::{Parser, Subcommand};
 #[global_allocator]
 static ALLOC: leanburn_memory::CountingAllocator = leanburn_memory::CountingAllocator::system();
 
-/// What a training run needs, before it starts.
+/// What a training run needs before it starts, what it took, and on which backend.
 #[derive(Parser)]
 #[command(
     name = "leanburn",
     version,
-    after_help = "Exit codes: 0 done, 1 it failed (for estimate with a memory: it does not fit), 2 wrong use."
+    after_help = "Exit codes: 0 done, 1 it failed (for estimate with a memory: it does not fit; for compare: a backend failed), 2 wrong use."
 )]
 struct Program {
     #[command(subcommand)]
@@ -38,6 +39,8 @@ enum Command {
     Compare(Box<compare::Args>),
     /// Run a few updates on one backend, and print what they took
     Probe(Box<probe::Args>),
+    /// Make a page of a training run: memory, loss, throughput, predicted against measured
+    Report(report::Args),
     /// List the devices that there are, and the backends that this program was built without
     Devices(devices::Args),
 }
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Estimate(args) => estimate::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Probe(args) => probe::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Devices(args) => devices::run(&args),
     };
     match result {

@@ -7,6 +7,8 @@ mod canvas;
 mod dash;
 mod legend;
 mod lines;
+pub mod memory;
+pub mod over_updates;
 mod scale;
 mod ticks;
 mod unit;

@@ -59,6 +59,12 @@ pub enum TimelineError {
     Draw(String),
 }
 
+/// A step as SVG, for wide and for narrow screens.
+pub struct Drawings {
+    pub wide: String,
+    pub narrow: String,
+}
+
 /// The predicted step, with its blocks and the memory there is.
 ///
 /// # Errors
@@ -68,7 +74,7 @@ pub fn draw(
     prediction: &Prediction,
     title: &str,
     budget: Option<Bytes>,
-) -> Result<String, TimelineError> {
+) -> Result<Drawings, TimelineError> {
     let points = prediction.timeline.iter().map(|rows| Point { rows: *rows });
     let points: Vec<Point> = points.collect();
     let blocks = prediction.blocks.iter().enumerate();
@@ -80,7 +86,10 @@ pub fn draw(
         budget,
         marks: &marks,
     };
-    timeline.svg()
+    Ok(Drawings {
+        wide: timeline.svg()?,
+        narrow: timeline.narrow_svg()?,
+    })
 }
 
 impl Timeline<'_> {

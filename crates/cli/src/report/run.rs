@@ -72,7 +72,9 @@ impl Run {
 
     /// Predicted and measured, where the run came to its end.
     pub fn memory(&self) -> [Option<Measurement>; 2] {
-        self.report.as_ref().map_or([None, None], |report| sides(&report["memory"]))
+        self.report
+            .as_ref()
+            .map_or([None, None], |report| sides(&report["memory"]))
     }
 }
 
@@ -81,7 +83,10 @@ impl Epochs {
         if !path.is_file() {
             return Ok(Self::default());
         }
-        let mut reader = csv::ReaderBuilder::new().flexible(true).from_path(path).context("metrics.csv")?;
+        let mut reader = csv::ReaderBuilder::new()
+            .flexible(true)
+            .from_path(path)
+            .context("metrics.csv")?;
         let cells = |record: &csv::StringRecord| record.iter().map(str::to_owned).collect();
         let columns = cells(reader.headers().context("metrics.csv")?);
         let lines = reader.records().filter_map(Result::ok);
@@ -97,7 +102,9 @@ impl Epochs {
         };
         let number = |line: &Vec<String>, at: usize| line.get(at)?.parse().ok();
         let points = self.lines.iter();
-        points.filter_map(|line| Some((number(line, update)?, number(line, value)?))).collect()
+        points
+            .filter_map(|line| Some((number(line, update)?, number(line, value)?)))
+            .collect()
     }
 }
 
@@ -116,7 +123,11 @@ mod tests {
              1,1,2.5,1,0.1,1,applied,64,0.5,100,200\n2,1,NaN,NaN,0,1,overflow,64,0.5,,\n3,1,2.",
         )
         .unwrap();
-        fs::write(folder.path().join("metrics.csv"), "epoch,update,val_loss\n1,2,2.25\n").unwrap();
+        fs::write(
+            folder.path().join("metrics.csv"),
+            "epoch,update,val_loss\n1,2,2.25\n",
+        )
+        .unwrap();
         let run = Run::open(folder.path()).unwrap();
         assert_eq!(run.updates.len(), 2);
         assert_eq!(run.updates[0].in_use_bytes, Some(100));
