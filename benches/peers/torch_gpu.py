@@ -17,6 +17,8 @@ random, so the losses say only that the training is sound: they start near ln(cl
 
 import argparse
 import json
+import math
+import os
 import statistics
 import time
 
@@ -55,9 +57,7 @@ def forward(model, x, every_block):
 def process_memory(device):
     """What the driver counts for this process on this GPU, in bytes; None where it does not say."""
     try:
-        import os
-
-        import pynvml
+        import pynvml  # package nvidia-ml-py
 
         pynvml.nvmlInit()
         uuid = str(torch.cuda.get_device_properties(device).uuid)
@@ -129,7 +129,7 @@ def main():
         "image_size": args.size,
         "steps": args.steps,
         "skipped": skipped,
-        "losses": [loss if loss == loss else None for loss in losses],
+        "losses": [loss if math.isfinite(loss) else None for loss in losses],
         "seconds": seconds,
         "median_seconds": median,
         "memory": memory,

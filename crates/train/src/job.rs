@@ -149,7 +149,10 @@ impl<T: Builds> Job<T> {
             true => network,
             false => {
                 make_parameters(&network);
-                network.fork(&self.device())
+                // Like Burn's own initializers: pages of the exact size, out of the way of what comes and goes.
+                let device = self.device();
+                let fork = |network: T::Network| network.fork(&device);
+                device.memory_persistent_allocations(network, fork)
             }
         };
         Ok(T::with_levers(&self.recipe, self.policy, network))

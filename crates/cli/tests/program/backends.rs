@@ -102,7 +102,7 @@ fn wrong_use_of_backends_is_one_line() {
         (&["probe", "--backend", "gpu"], "unknown backend"),
         (&["compare", "--backends", "flex,auto"], "auto"),
         (&["compare", "--backends", "flex,flex"], "twice"),
-        (&["compare", "--limit", "-1"], "seconds"),
+        (&["compare", "--limit", "0"], "seconds"),
         (&["probe", "--steps", "0"], "0"),
     ] {
         let output = leanburn(arguments);
