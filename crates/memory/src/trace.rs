@@ -5,6 +5,7 @@
 //! operations are one [`Kernel`] on some backend. [`Replay`] follows the buffers.
 
 mod arithmetic;
+mod dtypes;
 mod flex;
 pub mod gemm;
 mod layout;

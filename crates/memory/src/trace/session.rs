@@ -11,7 +11,7 @@ use burn::tensor::{Device, IntDType, Tensor};
 use burn_ir::{CustomOpIr, OperationIr, ScalarIr};
 use burn_router::RouterClient;
 
-use super::Operation;
+use super::{Operation, dtypes};
 use crate::{Bytes, Mark, Row};
 
 const NOTE: &str = "leanburn.note";
@@ -28,10 +28,12 @@ pub enum TraceError {
     /// An operation got tensors of different dtypes, which Burn does not promote: some backends panic at it, and a
     /// matrix product on the GPU backends is silently wrong.
     #[error(
-        "after '{reached}' an operation mixes dtypes, which some backends compute wrong without a word: cast its \
-         inputs to one dtype"
+        "after the mark '{reached}': {operation}, which some backends compute wrong without a word; cast the inputs \
+         to one dtype"
     )]
     MixedDtypes {
+        /// What, and of which.
+        operation: String,
         /// The last mark of the step before it.
         reached: String,
     },
@@ -149,6 +151,7 @@ pub fn trace<R>(step: impl FnOnce(&Device) -> R) -> Result<(Trace, R), TraceErro
     let trace = Trace {
         operations: operations.collect(),
     };
+    dtypes::check(&trace)?;
     Ok((trace, result))
 }
 
@@ -205,10 +208,11 @@ fn message(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or("it panicked").replace('\n', " ")
 }
 
-/// The capture device checks the dtypes of every operation that it records.
+/// The capture device itself refuses most operations of mixed dtypes, all but products.
 fn refusal(message: String) -> TraceError {
     match message.contains("DTypeMismatch") {
         true => TraceError::MixedDtypes {
+            operation: "an operation of mixed dtypes".into(),
             reached: REACHED.get().to_string(),
         },
         false => TraceError::Panicked(message),
@@ -285,15 +289,21 @@ mod tests {
     }
 
     #[test]
-    fn a_mixed_product_is_refused_with_the_place() {
-        let error = trace(|device| {
-            let x = Tensor::<2>::ones([4, 4], device);
-            record::mark(Mark::Forward(2), Bytes(0));
-            x.clone().matmul(x.cast(FloatDType::F16))
-        });
-        let error = error.unwrap_err();
-        assert!(matches!(error, TraceError::MixedDtypes { .. }), "{error}");
-        assert!(error.to_string().contains("'forward 2'"), "{error}");
+    fn mixed_dtypes_are_refused_with_the_place() {
+        for product in [true, false] {
+            let traced = trace(|device| {
+                let x = Tensor::<2>::ones([4, 4], device);
+                record::mark(Mark::Forward(2), Bytes(0));
+                let half = x.clone().cast(FloatDType::F16);
+                match product {
+                    true => x.matmul(half),
+                    false => x + half,
+                }
+            });
+            let error = traced.map(|_| ()).unwrap_err();
+            assert!(matches!(error, TraceError::MixedDtypes { .. }), "{error}");
+            assert!(error.to_string().contains("'forward 2'"), "{error}");
+        }
         assert!(!error.to_string().contains('\n'));
         let (_, nested) = trace(|_| trace(|_| ()).err()).unwrap();
         assert!(matches!(nested, Some(TraceError::Nested)));
