@@ -86,8 +86,7 @@ fn json<T: Task>(job: &Job<T>, probe: &Probe) -> Value {
     let recipe = &job.recipe;
     let properties = job.chosen.properties();
     let predicted = probe.predicted.as_ref().map(Prediction::step);
-    let points = probe.record.iter().flat_map(|record| &record.points);
-    let points = points.map(
+    let points = probe.points.iter().map(
         |point| json!({ "at": point.mark.to_string(), "live": point.live, "peak": point.peak }),
     );
     json!({

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use leanburn_memory::{Bytes, Measurement, Prediction, Record};
+use leanburn_memory::record::Point;
+use leanburn_memory::{Bytes, Measurement, Prediction};
 
 use crate::task::{Builds, Loaders, MicroBatch};
 use crate::{Job, TrainError};
@@ -21,8 +22,8 @@ pub struct Probe {
     pub measured: Option<Measurement>,
     /// What was predicted of it.
     pub predicted: Option<Prediction>,
-    /// What was alive at the marks of the last step that was recorded.
-    pub record: Option<Record>,
+    /// What was alive at the marks of the last step that was recorded, without what was there before the model.
+    pub points: Vec<Point>,
     /// What the pool holds at the end, in use or not; `None` for the heap.
     pub reserved: Option<Bytes>,
 }
@@ -39,7 +40,7 @@ impl<T: Builds> Job<T> {
         let mut trainer = self.trainer(Self::network)?;
         let device = self.device();
         let (mut losses, mut seconds) = (Vec::new(), Vec::new());
-        let mut record = None;
+        let mut points = Vec::new();
         let mut batches = (0..).flat_map(|epoch| self.loaders.train(epoch, 0));
         while trainer.tried() < updates {
             let start = Instant::now();
@@ -50,8 +51,15 @@ impl<T: Builds> Job<T> {
             trainer.meter().sync();
             seconds.push(start.elapsed().as_secs_f64());
             losses.push(update.loss);
-            record = trainer.record().cloned().or(record);
+            if let Some(record) = trainer.record() {
+                points.clone_from(&record.points);
+            }
             eprintln!("update {}: loss {:.6}", trainer.tried(), update.loss);
+        }
+        let origin = trainer.origin().0;
+        for point in &mut points {
+            point.live = point.live.saturating_sub(origin);
+            point.peak = point.peak.saturating_sub(origin);
         }
         Ok(Probe {
             losses,
@@ -59,7 +67,7 @@ impl<T: Builds> Job<T> {
             skipped: trainer.skipped(),
             measured: trainer.measurement().cloned(),
             predicted,
-            record,
+            points,
             reserved: trainer.meter().reserved(),
         })
     }

@@ -151,6 +151,11 @@ impl<M: Trainable> Trainer<M> {
         self.memory.last.as_ref()
     }
 
+    /// What the marks of a record count besides the step: bytes that were there before the model.
+    pub fn origin(&self) -> Bytes {
+        self.memory.origin
+    }
+
     /// What is known without measuring of the micro-step that was begun last.
     pub fn known(&self) -> &Known {
         &self.memory.known

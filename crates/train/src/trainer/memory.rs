@@ -8,7 +8,8 @@ use crate::{OptimizerKind, Trainable};
 pub(super) struct StepMemory {
     /// Where bytes are read.
     pub meter: Meter,
-    origin: Bytes,
+    /// What lived in this allocator before the model did.
+    pub origin: Bytes,
     /// Of the step that was begun last.
     pub known: Known,
     optimizer_state: Bytes,
