@@ -32,55 +32,52 @@ pub fn text(comparison: &Comparison) -> String {
     text
 }
 
+/// Of one backend: as predicted, as measured.
+type Cells = [String; 2];
+
 fn lines(comparison: &Comparison) -> Vec<Vec<String>> {
-    let mut lines = Vec::new();
-    let mut line = |label: &str, cells: &dyn Fn(&Side) -> [String; 2]| {
+    let line = |label: &str, cells: &dyn Fn(&Side) -> Cells| {
         let mut line = vec![label.to_owned()];
         line.extend(comparison.sides.iter().flat_map(cells));
-        lines.push(line);
+        line
     };
-    line("", &|side| [side.backend.to_string(), String::new()]);
-    line("memory", &|_| ["predicted".into(), "measured".into()]);
-    for row in Row::ALL {
-        line(row.name(), &|side| sizes(side, &|step| step.rows.get(row)));
-    }
-    line("peak", &|side| sizes(side, &|step| Some(step.peak)));
-    let ran = |label: &str,
-               lines: &mut dyn FnMut(&str, &dyn Fn(&Side) -> [String; 2]),
-               of: &dyn Fn(&Ran) -> Option<String>| {
-        lines(label, &|side| {
+    let ran = |label: &str, of: &dyn Fn(&Ran) -> Option<String>| {
+        line(label, &|side| {
             let told = match &side.result {
                 Ok(ran) => of(ran).unwrap_or_else(|| UNKNOWN.into()),
                 Err(_) => "failed".into(),
             };
             [String::new(), told]
-        });
+        })
     };
-    ran("reserved", &mut line, &|ran| {
+    let mut lines = vec![
+        line("", &|side| [side.backend.to_string(), String::new()]),
+        line("memory", &|_| ["predicted".into(), "measured".into()]),
+    ];
+    lines.extend(
+        Row::ALL.map(|row| line(row.name(), &|side| sizes(side, &|step| step.rows.get(row)))),
+    );
+    lines.push(line("peak", &|side| sizes(side, &|step| Some(step.peak))));
+    lines.push(ran("reserved", &|ran| {
         ran.reserved.map(|bytes| Bytes(bytes).to_string())
-    });
-    ran("dtype", &mut line, &|ran| Some(ran.precision.clone()));
-    ran("first update", &mut line, &|ran| {
+    }));
+    lines.push(ran("dtype", &|ran| Some(ran.precision.clone())));
+    lines.push(ran("first update", &|ran| {
         ran.seconds.first().map(|s| format!("{s:.2} s"))
-    });
-    ran("median update", &mut line, &|ran| {
-        ran.seconds_per_step
-            .map(|seconds| format!("{seconds:.3} s"))
-    });
-    for at in told(comparison.steps as usize) {
-        ran(&format!("loss {}", at + 1), &mut line, &|ran| {
-            ran.losses
-                .get(at)
-                .copied()
-                .flatten()
-                .map(|loss| format!("{loss:.6}"))
-        });
-    }
-    let reference = comparison.reference();
-    ran("largest difference", &mut line, &|ran| {
-        let difference = largest_difference(ran, reference?)?;
+    }));
+    lines.push(ran("median update", &|ran| {
+        ran.seconds_per_step.map(|s| format!("{s:.3} s"))
+    }));
+    lines.extend(told(comparison.steps as usize).into_iter().map(|at| {
+        ran(&format!("loss {}", at + 1), &|ran| {
+            let loss = ran.losses.get(at).copied().flatten();
+            loss.map(|loss| format!("{loss:.6}"))
+        })
+    }));
+    lines.push(ran("largest difference", &|ran| {
+        let difference = largest_difference(ran, comparison.reference()?)?;
         Some(format!("{difference:.1e}"))
-    });
+    }));
     lines
 }
 
@@ -92,7 +89,7 @@ fn told(steps: usize) -> Vec<usize> {
     }
 }
 
-fn sizes(side: &Side, of: &dyn Fn(&Measurement) -> Option<Bytes>) -> [String; 2] {
+fn sizes(side: &Side, of: &dyn Fn(&Measurement) -> Option<Bytes>) -> Cells {
     let told = |step: Option<Measurement>| {
         let bytes = step.as_ref().and_then(of);
         bytes.map_or_else(|| UNKNOWN.to_owned(), |bytes| bytes.to_string())
