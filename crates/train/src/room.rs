@@ -11,13 +11,10 @@ const NAMED: usize = 3;
 
 /// Refuses a step that the device cannot hold, with the cheapest levers that would make it fit.
 pub(crate) fn check<T: Builds>(job: &Job<T>, predicted: &Prediction) -> Result<(), TrainError> {
-    let free = free(&job.chosen);
-    let fits = |prediction: &Prediction| {
-        prediction.refused.is_none() && free.is_none_or(|free| prediction.needed() <= free)
-    };
-    if fits(predicted) {
+    let room = Room::of(&job.chosen);
+    let Some(reason) = room.refuses(predicted) else {
         return Ok(());
-    }
+    };
     let policy = |recipe: &Recipe<T>| recipe.policy(&job.chosen.device);
     let target = Target {
         facts: &T::facts_of(&job.loaders),
@@ -25,22 +22,47 @@ pub(crate) fn check<T: Builds>(job: &Job<T>, predicted: &Prediction) -> Result<(
         policy: &policy,
     };
     let mut pulled = pull(&job.recipe, predicted, &target)?;
-    pulled.retain(|pulled| fits(&pulled.prediction));
+    pulled.retain(|pulled| room.refuses(&pulled.prediction).is_none());
     Err(TrainError::Room(format!(
-        "{}; {}; --force starts it anyway",
-        reason(predicted, free),
+        "{reason}; {}; --force starts it anyway",
         advice(pulled)
     )))
 }
 
-fn reason(predicted: &Prediction, free: Option<Bytes>) -> String {
-    match (&predicted.refused, free) {
-        (Some(refused), _) => format!("this backend cannot hold the step: {refused}"),
-        (None, free) => format!(
-            "the step needs {} and {} are free",
-            predicted.needed(),
-            free.unwrap_or_default()
-        ),
+/// What the device has left; `None` where nobody says.
+struct Room {
+    free: Option<Bytes>,
+    largest: Option<Bytes>,
+}
+
+impl Room {
+    fn of(chosen: &Chosen) -> Self {
+        let properties = chosen.properties();
+        Self {
+            free: properties
+                .space
+                .map(|space| space.free.unwrap_or(space.total)),
+            largest: properties.largest,
+        }
+    }
+
+    /// Why a step does not fit.
+    fn refuses(&self, predicted: &Prediction) -> Option<String> {
+        if let Some(refused) = &predicted.refused {
+            return Some(format!("this backend cannot hold the step: {refused}"));
+        }
+        let largest = predicted.largest.iter().max_by_key(|one| one.bytes);
+        if let Some((one, most)) = largest
+            .zip(self.largest)
+            .filter(|(one, most)| one.bytes > *most)
+        {
+            return Some(format!(
+                "{} ({}) takes {}, and the device's largest allocation is {most}",
+                one.tensor, one.layer, one.bytes
+            ));
+        }
+        let (needed, free) = (predicted.needed(), self.free?);
+        (needed > free).then(|| format!("the step needs {needed} and {free} are free"))
     }
 }
 
@@ -62,16 +84,10 @@ fn advice(mut enough: Vec<Pulled>) -> String {
     }
 }
 
-/// What the device has left; `None` where nobody says.
-fn free(chosen: &Chosen) -> Option<Bytes> {
-    let space = chosen.properties().space?;
-    Some(space.free.unwrap_or(space.total))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leanburn_memory::{Ledger, Measurement, Phase};
+    use leanburn_memory::{Largest, Ledger, Measurement, Phase, Row};
 
     fn needs(peak: u64) -> Prediction {
         Prediction::from(Measurement {
@@ -110,10 +126,40 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_is_needed_and_what_there_is() {
-        let text = reason(&needs(3 << 30), Some(Bytes(1 << 30)));
+        let room = Room {
+            free: Some(Bytes(1 << 30)),
+            largest: None,
+        };
+        let text = room.refuses(&needs(3 << 30)).unwrap();
         assert_eq!(text, "the step needs 3.00 GiB and 1.00 GiB are free");
+        assert_eq!(room.refuses(&needs(1 << 30)), None);
         let mut refused = needs(1);
         refused.refused = Some("a tensor of 5 GiB".into());
-        assert!(reason(&refused, None).contains("a tensor of 5 GiB"));
+        assert!(
+            room.refuses(&refused)
+                .unwrap()
+                .contains("a tensor of 5 GiB")
+        );
+    }
+
+    /// Traps B42 and B44: every tensor is held against the adapter's limit, in 64 bits, and named.
+    #[test]
+    fn a_tensor_above_the_largest_allocation_is_named() {
+        let mut step = needs(5 << 30);
+        step.largest.push(Largest {
+            tensor: "matmul f32 [2, 536870913]".into(),
+            layer: "head".into(),
+            row: Row::Activations,
+            bytes: Bytes((1 << 32) + 4),
+        });
+        let room = |largest| Room {
+            free: None,
+            largest: Some(Bytes(largest)),
+        };
+        let text = room(128 << 20).refuses(&step).unwrap();
+        assert!(text.contains("matmul") && text.contains("head"), "{text}");
+        assert!(text.contains("128.0 MiB"), "{text}");
+        assert!(room(1 << 32).refuses(&step).is_some());
+        assert_eq!(room((1 << 32) + 4).refuses(&step), None);
     }
 }
