@@ -31,6 +31,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 fn compare<T: Builds>(args: &Args, recipe: Recipe<T>) -> Result<ExitCode> {
     let backends = backends(args)?;
+    writable(args)?;
     let facts = T::data_facts(&recipe)?;
     let folder = tempfile::tempdir().context("a folder for the recipe")?;
     let mut sides = Vec::new();
@@ -73,16 +74,16 @@ fn compare<T: Builds>(args: &Args, recipe: Recipe<T>) -> Result<ExitCode> {
         steps: args.steps,
         sides,
     };
+    out(&match args.json {
+        true => format!("{}\n", comparison.to_json()),
+        false => table::text(&comparison),
+    })?;
     if let Some(path) = &args.svg {
         write(path, &page::bars(&comparison).svg(SVG_WIDTH))?;
     }
     if let Some(path) = &args.html {
         write(path, &page::page(&comparison).html())?;
     }
-    out(&match args.json {
-        true => format!("{}\n", comparison.to_json()),
-        false => table::text(&comparison),
-    })?;
     Ok(
         match comparison.sides.iter().all(|side| side.result.is_ok()) {
             true => ExitCode::SUCCESS,
@@ -93,6 +94,23 @@ fn compare<T: Builds>(args: &Args, recipe: Recipe<T>) -> Result<ExitCode> {
 
 /// Width of `--svg`, in pixels.
 const SVG_WIDTH: u32 = 1200;
+
+/// Before minutes of work: whether its result can be written.
+fn writable(args: &Args) -> Result<()> {
+    if args.html.is_some() && args.html == args.svg {
+        return Err(Wrong("--html and --svg name one file".into()).into());
+    }
+    for (flag, path) in [("--html", &args.html), ("--svg", &args.svg)] {
+        if let Some(path) = path {
+            let open = std::fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path);
+            open.map_err(|error| Wrong(format!("{flag} {}: {error}", path.display())))?;
+        }
+    }
+    Ok(())
+}
 
 /// Those of the flag, or all that have a device.
 fn backends(args: &Args) -> Result<Vec<Backend>> {

@@ -38,11 +38,20 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(trail) = &args.trail {
         record::follow(trail).with_context(|| trail.display().to_string())?;
+        end_with_parent();
     }
     match args.step.kind()? {
         Kind::Images => probe(args, args.step.images(args.backend)?),
         Kind::Text => probe(args, args.step.text(args.backend)?),
     }
+}
+
+/// The parent holds the other end of stdin; where it is gone, nobody waits for the result.
+fn end_with_parent() {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
 }
 
 fn probe<T: Builds>(args: &Args, recipe: Recipe<T>) -> Result<ExitCode> {

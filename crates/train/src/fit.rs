@@ -149,7 +149,6 @@ fn walk<T: Task, M: Trainable<Batch = T::Batch>>(
             save(trainer, job, at, checkpoints)?;
         }
     }
-    log.flush()?;
     if !interrupted && batches.peek().is_none() {
         at = Start {
             epoch: at.epoch + 1,

@@ -8,6 +8,8 @@ use crate::{Chosen, Job, Recipe, TrainError};
 
 /// How many levers a refusal names.
 const NAMED: usize = 3;
+/// No single lever divides the need by more.
+const MOST_SAVED: u64 = 4;
 
 /// Refuses a step that the device cannot hold, with the cheapest levers that would make it fit.
 pub(crate) fn check<T: Builds>(job: &Job<T>, predicted: &Prediction) -> Result<(), TrainError> {
@@ -21,7 +23,13 @@ pub(crate) fn check<T: Builds>(job: &Job<T>, predicted: &Prediction) -> Result<(
         backend: job.chosen.backend,
         policy: &policy,
     };
-    let mut pulled = pull(&job.recipe, predicted, &target)?;
+    let mut pulled = match room.is_hopeless(predicted) {
+        true => Vec::new(),
+        false => {
+            eprintln!("{reason}; looking for levers that would make it fit");
+            pull(&job.recipe, predicted, &target)?
+        }
+    };
     pulled.retain(|pulled| room.refuses(&pulled.prediction).is_none());
     Err(TrainError::Room(format!(
         "{reason}; {}; --force starts it anyway",
@@ -44,6 +52,12 @@ impl Room {
                 .map(|space| space.free.unwrap_or(space.total)),
             largest: properties.largest,
         }
+    }
+
+    /// Whether no lever can be enough: each would have to be predicted, and the step is a large one.
+    fn is_hopeless(&self, predicted: &Prediction) -> bool {
+        let free = self.free.unwrap_or(predicted.needed());
+        predicted.needed().0 / MOST_SAVED > free.0
     }
 
     /// Why a step does not fit.

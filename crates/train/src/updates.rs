@@ -1,7 +1,7 @@
 //! `updates.csv`: one line per update.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ const COLUMNS: &str =
 
 /// The open file.
 pub struct Updates {
-    file: BufWriter<File>,
+    file: File,
     path: PathBuf,
     last: Instant,
 }
@@ -37,7 +37,7 @@ impl Updates {
         fs::write(&path, kept).map_err(TrainError::io(&path))?;
         let file = OpenOptions::new().append(true).open(&path);
         Ok(Self {
-            file: BufWriter::new(file.map_err(TrainError::io(&path))?),
+            file: file.map_err(TrainError::io(&path))?,
             path,
             last: Instant::now(),
         })
@@ -76,12 +76,8 @@ impl Updates {
             bytes(peak),
         );
         self.last = Instant::now();
+        // At once: a run that is killed for its memory is one that people want to look at.
         writeln!(self.file, "{line}").map_err(TrainError::io(&self.path))
-    }
-
-    /// Writes what is held back.
-    pub fn flush(&mut self) -> Result<(), TrainError> {
-        self.file.flush().map_err(TrainError::io(&self.path))
     }
 }
 

@@ -57,7 +57,8 @@ impl Child<'_> {
             .arg(self.recipe)
             .arg("--trail")
             .arg(&trail)
-            .stdin(Stdio::null())
+            // Its end tells the child that nobody waits any more.
+            .stdin(Stdio::piped())
             // Files, because nobody reads a pipe while waiting.
             .stdout(File::create(&stdout).context("stdout of the backend")?)
             .stderr(File::create(&stderr).context("stderr of the backend")?);

@@ -36,7 +36,10 @@ fn lead(run: &Run) -> String {
         .count();
     let updates = format!("{} updates, {skipped} of them skipped", run.updates.len());
     let Some(report) = &run.report else {
-        return format!("{updates}. The run did not come to its end.");
+        return match run.damaged.is_empty() {
+            true => format!("{updates}. The run did not come to its end."),
+            false => format!("{updates}. Some of its files are damaged."),
+        };
     };
     let told = |key: &str| report[key].as_str().unwrap_or("?").to_owned();
     let [model, precision, data, backend] = ["model", "precision", "data", "backend"].map(told);
@@ -81,7 +84,8 @@ fn of_memory(run: &Run) -> Section {
             label: "predicted peak".into(),
         }));
     over_updates.marks = skipped(run);
-    let mut body = vec![Block::Lines(over_updates)];
+    let mut body: Vec<Block> = run.damaged.iter().cloned().map(Block::Warning).collect();
+    body.push(Block::Lines(over_updates));
     if run.report.is_none() {
         let note = "The rows are written at the end of a run, and this one has none.";
         body.push(Block::Note(note.into()));
@@ -250,12 +254,13 @@ mod tests {
             updates: vec![update(1.0, "applied"), update(2.0, "overflow")],
             epochs: Default::default(),
             report: None,
+            damaged: vec!["report.json is damaged".into()],
         };
         let html = page("runs/<last>", &run).html();
         for part in [
             "runs/&lt;last&gt;",
             "&lt;b&gt;",
-            "did not come to its end",
+            "report.json is damaged",
             "1 of them skipped",
             "Loss scale",
         ] {

@@ -19,6 +19,8 @@ pub struct Run {
     pub updates: Vec<Update>,
     /// `metrics.csv`: its columns, and a line per epoch.
     pub epochs: Epochs,
+    /// What could not be read, and why.
+    pub damaged: Vec<String>,
     /// `report.json`; not there where the run did not come to its end.
     pub report: Option<Value>,
 }
@@ -48,25 +50,34 @@ impl Run {
     /// Reads a folder; one without `updates.csv` is none of a run.
     pub fn open(folder: &Path) -> Result<Self> {
         let updates = folder.join("updates.csv");
+        let none = |why: &str| Wrong(format!("{}: {why}", folder.display()));
+        if !folder.is_dir() {
+            return Err(none("no such folder").into());
+        }
         if !updates.is_file() {
-            return Err(Wrong(format!(
-                "{}: no updates.csv in it, so no training run wrote there",
-                folder.display()
-            ))
-            .into());
+            return Err(none("no updates.csv in it, so no training run wrote there").into());
         }
         let mut reader = csv::Reader::from_path(&updates).context("updates.csv")?;
+        let lines: Vec<csv::Result<Update>> = reader.deserialize().collect();
+        let count = lines.len();
+        let updates: Vec<Update> = lines.into_iter().filter_map(Result::ok).collect();
         // A run that was killed may have left half a line at the end.
-        let updates: Vec<Update> = reader.deserialize().filter_map(Result::ok).collect();
-        let report = match fs::read_to_string(folder.join("report.json")) {
-            Ok(text) => Some(serde_json::from_str(&text).context("report.json")?),
-            Err(_) => None,
-        };
+        if updates.len() + 1 < count {
+            return Err(none("its updates.csv is damaged, or none of leanburn's").into());
+        }
+        let (report, epochs) = (folder.join("report.json"), folder.join("metrics.csv"));
+        let (report, epochs) = (read_report(&report), Epochs::open(&epochs));
+        let errors = [report.as_ref().err(), epochs.as_ref().err()];
+        let damaged = errors
+            .into_iter()
+            .flatten()
+            .map(|error| format!("{error:#}"));
         Ok(Self {
             recipe: fs::read_to_string(folder.join("recipe.toml")).unwrap_or_default(),
             updates,
-            epochs: Epochs::open(&folder.join("metrics.csv"))?,
-            report,
+            damaged: damaged.collect(),
+            epochs: epochs.unwrap_or_default(),
+            report: report.unwrap_or_default(),
         })
     }
 
@@ -76,6 +87,17 @@ impl Run {
             .as_ref()
             .map_or([None, None], |report| sides(&report["memory"]))
     }
+}
+
+/// `None` where there is none.
+fn read_report(path: &Path) -> Result<Option<Value>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(path).context("report.json cannot be read")?;
+    let report: Value = serde_json::from_str(&text).context("report.json is damaged")?;
+    anyhow::ensure!(report.is_object(), "report.json is none of leanburn's");
+    Ok(Some(report))
 }
 
 impl Epochs {
@@ -88,7 +110,7 @@ impl Epochs {
             .from_path(path)
             .context("metrics.csv")?;
         let cells = |record: &csv::StringRecord| record.iter().map(str::to_owned).collect();
-        let columns = cells(reader.headers().context("metrics.csv")?);
+        let columns = cells(reader.headers().context("metrics.csv is damaged")?);
         let lines = reader.records().filter_map(Result::ok);
         let lines = lines.map(|line| cells(&line)).collect();
         Ok(Self { columns, lines })
