@@ -84,7 +84,6 @@ impl<T: Task> Job<T> {
         let (lr, applied) = (self.recipe.optimizer.lr, saved.state.applied);
         let schedule = self.recipe.schedule.start(lr, self.updates, applied)?;
         trainer.restore(saved, schedule)?;
-        trainer.settle();
         Ok(start)
     }
 

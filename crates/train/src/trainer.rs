@@ -189,9 +189,4 @@ impl<M: Trainable> Trainer<M> {
         self.tried = saved.state.tried;
         Ok(())
     }
-
-    /// Once a saved run is taken up and what was read for it is gone: memory counts from here.
-    pub(crate) fn settle(&mut self) {
-        self.memory.settle();
-    }
 }

@@ -44,20 +44,6 @@ impl StepMemory {
         }
     }
 
-    /// After a saved run was taken up: what was read for it is gone, and model and optimizer are all there is.
-    pub fn settle(&mut self) {
-        let held = [
-            self.known.parameters,
-            self.known.buffers,
-            self.optimizer_state,
-        ];
-        let held = held.into_iter().sum();
-        self.meter.sync();
-        if let Some(current) = self.meter.current() {
-            self.origin = current.saturating_sub(held);
-        }
-    }
-
     /// Begins the record of a micro-step. The heap is read at every step. Reading a pool drains the device's queue, so there four steps
     /// must do, from the second update on: the first allocates what later ones keep.
     pub fn begin(&mut self, inputs: Bytes, accumulating: bool, applied: u64) {
