@@ -54,14 +54,10 @@ impl Properties {
     /// Where a GPU's driver lists the device and cannot open it.
     pub fn of(device: &Device, is_software: bool) -> Self {
         let told = told(device);
-        let card = told
-            .pci_address
-            .as_deref()
-            .and_then(|address| Some((nvidia::card(address)?, address)));
-        let (driver, space) = match (card, &told.pci_address) {
-            (Some((card, _)), _) => (card.driver, card.space),
-            (None, Some(address)) => (None, space::amd(address)),
-            (None, None) => (None, None),
+        let address = told.pci_address.as_deref();
+        let (driver, space) = match address.and_then(nvidia::card) {
+            Some(card) => (card.driver, card.space),
+            None => (None, address.and_then(space::amd)),
         };
         let stated = told.memory.map(|total| Space { total, free: None });
         Self {

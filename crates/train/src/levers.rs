@@ -100,6 +100,7 @@ pub fn pull<T: Builds>(
     base: &Prediction,
     target: &Target<T>,
 ) -> Result<Vec<Pulled>, TrainError> {
+    let unchanged = (target.policy)(recipe)?;
     let mut pulled = Vec::new();
     for (lever, price, change) in changes::<T>().into_iter().chain(T::levers()) {
         let mut changed = recipe.clone();
@@ -108,12 +109,11 @@ pub fn pull<T: Builds>(
         let Ok(policy) = (target.policy)(&changed) else {
             continue;
         };
-        let same_dtypes = policy == (target.policy)(recipe)?;
         let rest = Recipe {
             precision: recipe.precision.clone(),
             ..changed.clone()
         };
-        if same_dtypes && rest == *recipe {
+        if policy == unchanged && rest == *recipe {
             continue;
         }
         // A task has a remark where its network looks at a whole micro-batch.

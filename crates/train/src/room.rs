@@ -8,8 +8,8 @@ use crate::{Chosen, Job, Recipe, TrainError};
 
 /// How many levers a refusal names.
 const NAMED: usize = 3;
-/// No single lever divides the need by more.
-const MOST_SAVED: u64 = 4;
+/// Beyond this many times the free memory levers are not tried: each is predicted, and such a step is a large one.
+const TRIED: u64 = 16;
 
 /// Refuses a step that the device cannot hold, with the cheapest levers that would make it fit.
 pub(crate) fn check<T: Builds>(job: &Job<T>, predicted: &Prediction) -> Result<(), TrainError> {
@@ -54,10 +54,10 @@ impl Room {
         }
     }
 
-    /// Whether no lever can be enough: each would have to be predicted, and the step is a large one.
+    /// Whether levers are not even tried.
     fn is_hopeless(&self, predicted: &Prediction) -> bool {
         let free = self.free.unwrap_or(predicted.needed());
-        predicted.needed().0 / MOST_SAVED > free.0
+        predicted.needed().0 / TRIED > free.0
     }
 
     /// Why a step does not fit.

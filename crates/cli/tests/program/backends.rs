@@ -62,7 +62,6 @@ fn a_probe_tells_memory_time_and_losses() {
     assert_eq!(again["losses"], object["losses"]);
 }
 
-/// Two processes of one backend stand in for two backends where there is no second one.
 #[test]
 fn a_backend_that_fails_is_a_row_and_the_others_still_run() {
     let arguments = [&["compare", "--backends", "flex,rocm", "--json"], &TINY[..]].concat();
