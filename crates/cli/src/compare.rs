@@ -63,7 +63,10 @@ fn compare<T: Builds>(args: &Args, recipe: Recipe<T>) -> Result<ExitCode> {
         sides.push(Side {
             backend,
             title: subject.short_title(),
-            predicted: subject.predict().ok(),
+            traced: match args.html.is_some() || result.is_err() {
+                true => subject.predict().ok(),
+                false => None,
+            },
             result,
         });
     }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::{Bytes, Difference, Measurement};
 
-const NOT_REPORTED: &str = "not reported";
+/// What stands where nobody says a number.
+pub const NOT_REPORTED: &str = "not reported";
 
 /// The memory table of one step: as predicted, as measured with the signed difference, and beside the same
 /// step in fp32; whatever of these there is.
@@ -141,7 +142,8 @@ pub fn render(measured: &Measurement, fp32: Option<&Measurement>) -> String {
     table.to_string()
 }
 
-fn size(bytes: Option<Bytes>) -> String {
+/// Bytes in a cell.
+pub fn size(bytes: Option<Bytes>) -> String {
     bytes.map_or_else(|| NOT_REPORTED.to_owned(), |bytes| bytes.to_string())
 }
 

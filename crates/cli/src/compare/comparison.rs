@@ -12,8 +12,8 @@ pub struct Side {
     pub backend: Backend,
     /// Recipe and dtypes in a few words.
     pub title: String,
-    /// With the operations of the step; `None` where it cannot be predicted.
-    pub predicted: Option<Prediction>,
+    /// With the operations of the step, where they are drawn or the backend failed; the backend itself predicts too.
+    pub traced: Option<Prediction>,
     pub result: Result<Ran, Failure>,
 }
 
@@ -27,22 +27,23 @@ pub struct Comparison {
 }
 
 impl Side {
-    /// What its step took, where the backend says so.
-    pub fn measured(&self) -> Option<Measurement> {
-        let [_, measured] = leanburn_memory::json::sides(&self.result.as_ref().ok()?.memory);
-        measured
+    /// What its step takes, predicted and measured; `None` where nobody says.
+    pub fn steps(&self) -> [Option<Measurement>; 2] {
+        match &self.result {
+            Ok(ran) => leanburn_memory::json::sides(&ran.memory),
+            Err(_) => [self.traced.as_ref().map(Prediction::step), None],
+        }
     }
 
     fn to_json(&self, reference: Option<&Ran>) -> Value {
         let mut object = json!({ "backend": self.backend.to_string() });
-        let predicted = self.predicted.as_ref().map(Prediction::step);
         let ran = match &self.result {
             Ok(ran) => ran,
             Err(failure) => {
                 object["error"] = json!(failure.reason);
                 object["out_of_memory"] = json!(failure.out_of_memory);
                 object["last_mark"] = json!(failure.last_mark);
-                object["memory"] = to_json(predicted.as_ref(), None);
+                object["memory"] = to_json(self.steps()[0].as_ref(), None);
                 return object;
             }
         };
@@ -128,7 +129,7 @@ pub(super) mod tests {
         let side = |kind: BackendKind, result| Side {
             backend: kind.into(),
             title: "a model".into(),
-            predicted: None,
+            traced: None,
             result,
         };
         let failure = Failure {

@@ -1,6 +1,7 @@
 //! The comparison as a page.
 
-use leanburn_memory::{Bytes, Measurement, Prediction};
+use leanburn_memory::table::NOT_REPORTED;
+use leanburn_memory::{Bytes, Measurement};
 use leanburn_train::environment;
 
 use super::child::Ran;
@@ -42,9 +43,9 @@ pub fn bars(comparison: &Comparison) -> Bars {
             peak: step.as_ref().ok().map(|step| step.peak),
             rows: step.map(|step| step.rows),
         };
-        let predicted = side.predicted.as_ref().map(Prediction::step);
+        let [predicted, measured] = side.steps();
         let measured = match &side.result {
-            Ok(_) => side.measured().ok_or_else(|| "not reported".to_owned()),
+            Ok(_) => measured.ok_or_else(|| NOT_REPORTED.to_owned()),
             Err(failure) => Err(failure.to_string()),
         };
         let predicted = predicted.ok_or_else(|| "cannot be predicted".to_owned());
@@ -82,7 +83,7 @@ fn outcome(comparison: &Comparison) -> Section {
             Ok(ran) => vec![
                 backend,
                 Cell::Text(ran.precision.clone()),
-                number(side.measured().map(|step| step.peak)),
+                number(side.steps()[1].as_ref().map(|step| step.peak)),
                 number(ran.reserved.map(Bytes)),
                 number(ran.seconds.first().map(|s| format!("{s:.2} s"))),
                 number(ran.seconds_per_step.map(|s| format!("{s:.3} s"))),
@@ -113,20 +114,14 @@ fn difference(ran: &Ran, reference: Option<&Ran>) -> Option<String> {
 
 fn number(told: Option<impl ToString>) -> Cell {
     told.map_or_else(
-        || Cell::Text("not reported".into()),
+        || Cell::Text(NOT_REPORTED.into()),
         |told| Cell::Number(told.to_string()),
     )
 }
 
 fn rows(comparison: &Comparison) -> Section {
     let sides = comparison.sides.iter().filter(|side| side.result.is_ok());
-    let sides = sides.map(|side| {
-        let steps = [
-            side.predicted.as_ref().map(Prediction::step),
-            side.measured(),
-        ];
-        (side.backend.to_string(), steps)
-    });
+    let sides = sides.map(|side| (side.backend.to_string(), side.steps()));
     let table = memory::table(&sides.collect::<Vec<_>>());
     section(
         "Memory by row",
@@ -157,7 +152,7 @@ fn step(comparison: &Comparison) -> Section {
 
 fn drawing(side: &Side) -> Option<Block> {
     let title = format!("{}: {}", side.backend, side.title);
-    let drawings = timeline::draw(side.predicted.as_ref()?, &title, None).ok()?;
+    let drawings = timeline::draw(side.traced.as_ref()?, &title, None).ok()?;
     Some(Block::Svg {
         label: format!("Predicted bytes over the operations of a step, {title}"),
         wide: drawings.wide,

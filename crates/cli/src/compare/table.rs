@@ -1,12 +1,10 @@
 //! The comparison as aligned text: two columns a backend, predicted and measured.
 
-use leanburn_memory::table::align;
-use leanburn_memory::{Bytes, Measurement, Prediction, Row};
+use leanburn_memory::table::{NOT_REPORTED, align, size};
+use leanburn_memory::{Bytes, Measurement, Row};
 
 use super::child::Ran;
 use super::comparison::{Comparison, Side, largest_difference};
-
-const UNKNOWN: &str = "not reported";
 
 /// Losses of longer runs are told by the first and the last few.
 const LOSSES: usize = 10;
@@ -44,7 +42,7 @@ fn lines(comparison: &Comparison) -> Vec<Vec<String>> {
     let ran = |label: &str, of: &dyn Fn(&Ran) -> Option<String>| {
         line(label, &|side| {
             let told = match &side.result {
-                Ok(ran) => of(ran).unwrap_or_else(|| UNKNOWN.into()),
+                Ok(ran) => of(ran).unwrap_or_else(|| NOT_REPORTED.into()),
                 Err(_) => "failed".into(),
             };
             [String::new(), told]
@@ -90,14 +88,7 @@ fn told(steps: usize) -> Vec<usize> {
 }
 
 fn sizes(side: &Side, of: &dyn Fn(&Measurement) -> Option<Bytes>) -> Cells {
-    let told = |step: Option<Measurement>| {
-        let bytes = step.as_ref().and_then(of);
-        bytes.map_or_else(|| UNKNOWN.to_owned(), |bytes| bytes.to_string())
-    };
-    [
-        told(side.predicted.as_ref().map(Prediction::step)),
-        told(side.measured()),
-    ]
+    side.steps().map(|step| size(step.as_ref().and_then(of)))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The memory table of a page.
 
+use leanburn_memory::table::NOT_REPORTED;
 use leanburn_memory::{Bytes, Difference, Measurement, Row};
 
 use super::{Block, Cell};
@@ -42,7 +43,7 @@ pub fn table(sides: &[(String, [Option<Measurement>; 2])]) -> Block {
 
 fn size(bytes: Option<Bytes>) -> Cell {
     bytes.map_or_else(
-        || Cell::Text("not reported".into()),
+        || Cell::Text(NOT_REPORTED.into()),
         |bytes| Cell::Number(bytes.to_string()),
     )
 }
