@@ -1,5 +1,6 @@
 //! Memory-conscious deep-learning training on [Burn](burn).
 
+pub use leanburn_compress as compress;
 pub use leanburn_data as data;
 pub use leanburn_levers as levers;
 pub use leanburn_levers::{checkpoint, recompute, seed};

@@ -10,6 +10,7 @@ mod checkpoint;
 mod chunk;
 mod configs;
 mod golden;
+mod int8;
 mod layers;
 mod memory;
 mod ops;

@@ -9,12 +9,14 @@
 //! | chunking | [`chunk`] | attention without queries x keys, cross-entropy without tokens x vocabulary |
 //! | accumulation | [`accumulate`] | k micro-batches, one update, the mean over all samples |
 //! | clipping | [`gradients`] | unscale, check, global-norm clip in f32 |
+//! | 8-bit layers | [`int8`] | for inference: int8 weights, uint8 inputs |
 
 pub mod accumulate;
 pub mod captured;
 pub mod checkpoint;
 pub mod chunk;
 pub mod gradients;
+pub mod int8;
 pub mod ops;
 pub mod precision;
 pub mod scaling;
@@ -26,6 +28,7 @@ pub use checkpoint::{
 };
 pub use chunk::{Attention, CrossEntropy};
 pub use gradients::{GradientCheck, first_non_finite};
+pub use int8::{Affine, Int8, embedding};
 pub use ops::{
     Activation, Gelu, Output, Rotary, conv2d, gelu, layer_norm, linear, norm_act, probe, rms_norm,
     swiglu,

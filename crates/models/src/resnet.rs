@@ -4,6 +4,7 @@
 //! (<https://arxiv.org/abs/1512.03385>); layout and names of `torchvision.models.resnet`.
 
 mod block;
+mod fold;
 mod tiled;
 
 use std::fmt;
@@ -15,7 +16,7 @@ use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::nn::{BatchNorm, BatchNormConfig, Initializer, Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::{Device, Tensor};
 use leanburn_levers::checkpoint::Chain;
-use leanburn_levers::{CheckpointPolicy, Offload, Output, Policy};
+use leanburn_levers::{CheckpointPolicy, Offload, Output, Policy, linear};
 use serde::{Deserialize, Serialize};
 
 use block::{Block, BlockConfig, Piece, Stem as StemPiece, StemTail};
@@ -179,7 +180,7 @@ impl ResNetConfig {
         let (layer1, layer2, layer3, layer4) = (stage(0), stage(1), stage(2), stage(3));
         ResNet {
             conv1: conv([3, self.width], kernel, stride, device),
-            bn1: BatchNormConfig::new(self.width).init(device),
+            bn1: Some(BatchNormConfig::new(self.width).init(device)),
             maxpool: (self.stem == Stem::Imagenet).then(|| {
                 MaxPool2dConfig::new([3, 3])
                     .with_strides([2, 2])
@@ -215,8 +216,8 @@ fn conv(channels: [usize; 2], kernel: usize, stride: usize, device: &Device) -> 
 pub struct ResNet {
     /// First convolution.
     pub conv1: Conv2d,
-    /// Its norm.
-    pub bn1: BatchNorm,
+    /// Its norm, unless that is folded into it, as all norms can be.
+    pub bn1: Option<BatchNorm>,
     /// Only with the ImageNet stem.
     pub maxpool: Option<MaxPool2d>,
     /// First stage.
@@ -238,7 +239,7 @@ impl ResNet {
     /// Logits `[batch, classes]` in f32 for images `[batch, 3, height, width]` in f32.
     pub fn forward(&self, images: Tensor<4>) -> Tensor<2> {
         let features = self.features(images);
-        self.fc.forward(features)
+        linear(&self.fc, features)
     }
 
     /// Pooled features `[batch, channels]` in f32.

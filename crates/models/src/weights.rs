@@ -122,7 +122,24 @@ impl ResNet {
     }
 }
 
+impl ResNet {
+    /// What torchvision calls a parameter of this path.
+    pub fn published_name(&self, path: &str) -> String {
+        names::RESNET.in_file(path)
+    }
+}
+
 impl Gpt {
+    /// What Hugging Face calls a parameter of this path.
+    pub fn published_name(&self, path: &str) -> String {
+        self.names().in_file(path)
+    }
+
+    /// Whether linear weights are `[out, in]` where this network is published, not `[in, out]`.
+    pub fn published_out_first(&self) -> bool {
+        self.names().transposed
+    }
+
     fn names(&self) -> &'static Names {
         match (self.config().arch, self.config().tied) {
             (Arch::Gpt2, _) => &names::GPT2,
@@ -147,6 +164,11 @@ impl Gpt {
 }
 
 impl Encoder {
+    /// What Hugging Face calls a parameter of this path.
+    pub fn published_name(&self, path: &str) -> String {
+        self.names().in_file(path)
+    }
+
     fn names(&self) -> &'static Names {
         match self.transform.is_some() {
             true => &names::BERT_MASKED,

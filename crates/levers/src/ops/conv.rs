@@ -12,14 +12,28 @@ use burn_autodiff::ops::{Backward, Ops, OpsKind};
 use burn_autodiff::{Autodiff, NodeId};
 
 use super::{Kernels, LeanOps};
+use crate::int8::{self, Int8, Watched};
 use crate::precision::CastTo;
 
 /// Applies a Burn [`Conv2d`] to `x` `[batch, in, height, width]`.
 ///
 /// With a [`Policy`](crate::Policy) attached to the layer, `x` is cast to the compute dtype and the
 /// f32 weight is cast inside the operation, so that no half-precision copy of it is kept.
-/// Layers with a bias or with `Same` padding go through Burn's own operation.
+/// Layers with a bias or with `Same` padding go through Burn's own operation, layers with [`Int8`] weights
+/// compute as [`int8`] says.
 pub fn conv2d(conv: &Conv2d, x: Tensor<4>) -> Tensor<4> {
+    if let Some(int8) = conv.weight.reparameterization::<Int8>() {
+        return int8::conv2d(conv, int8, x);
+    }
+    let Some(watched) = conv.weight.reparameterization::<Watched>() else {
+        return in_floats(conv, x);
+    };
+    let y = in_floats(conv, x.clone());
+    watched.watch().conv2d(conv, &x, &y);
+    y
+}
+
+fn in_floats(conv: &Conv2d, x: Tensor<4>) -> Tensor<4> {
     let cast = conv.weight.reparameterization::<CastTo>();
     let x = match cast {
         Some(cast) => cast.input(x),

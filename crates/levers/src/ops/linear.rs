@@ -7,35 +7,51 @@ use burn::nn::Linear;
 use burn::tensor::{FloatDType, Tensor};
 
 use super::{InputGradients, LeanOps, Made, Rule};
+use crate::int8::{self, Int8, Watched};
 use crate::precision::CastTo;
 
 /// Applies a Burn [`Linear`] to `x` `[..., in]`.
 ///
 /// With a [`Policy`](crate::Policy) attached to the layer, `x` is cast to the compute dtype and the
-/// f32 weight is cast inside the operation, so that no half-precision copy of it is kept.
+/// f32 weight is cast inside the operation, so that no half-precision copy of it is kept. Layers with [`Int8`]
+/// weights compute as [`int8`] says.
 pub fn linear<const D: usize>(layer: &Linear, x: Tensor<D>) -> Tensor<D> {
-    let Some(cast) = layer.weight.reparameterization::<CastTo>() else {
-        return apply(
-            x,
-            layer.weight.val(),
-            layer.bias.as_ref().map(|bias| bias.val()),
-        );
-    };
-    let bias = layer.bias.as_ref().map(|bias| bias.base());
-    apply(cast.input(x), layer.weight.base(), bias)
+    let mut shape = x.dims();
+    let rows = x.reshape([-1, shape[D - 1] as i64]);
+    let y = by_rows(layer, rows);
+    shape[D - 1] = y.dims()[1];
+    y.reshape(shape)
 }
 
-fn apply<const D: usize>(x: Tensor<D>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<D> {
-    let mut shape = x.dims();
-    let [width_in, width_out] = weight.dims();
-    let rows = x.reshape([-1, width_in as i64]).into_dispatch();
-    let (weight, rule) = (weight.into_dispatch(), Arc::new(Product));
-    let output = match bias {
-        Some(bias) => Dispatch::lean_rule_3(rows, weight, bias.into_dispatch(), rule),
-        None => Dispatch::lean_rule_2(rows, weight, rule),
+fn by_rows(layer: &Linear, x: Tensor<2>) -> Tensor<2> {
+    if let Some(int8) = layer.weight.reparameterization::<Int8>() {
+        return int8::linear(layer, int8, x);
+    }
+    let Some(watched) = layer.weight.reparameterization::<Watched>() else {
+        return in_floats(layer, x);
     };
-    shape[D - 1] = width_out;
-    Tensor::<2>::from_dispatch(output).reshape(shape)
+    let y = in_floats(layer, x.clone());
+    watched.watch().linear(layer, &x, &y);
+    y
+}
+
+fn in_floats(layer: &Linear, x: Tensor<2>) -> Tensor<2> {
+    let bias = layer.bias.as_ref();
+    match layer.weight.reparameterization::<CastTo>() {
+        Some(cast) => {
+            let bias = bias.map(|bias| bias.base());
+            apply(cast.input(x), layer.weight.base(), bias)
+        }
+        None => apply(x, layer.weight.val(), bias.map(|bias| bias.val())),
+    }
+}
+
+fn apply(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
+    let (x, weight, rule) = (x.into_dispatch(), weight.into_dispatch(), Arc::new(Product));
+    Tensor::from_dispatch(match bias {
+        Some(bias) => Dispatch::lean_rule_3(x, weight, bias.into_dispatch(), rule),
+        None => Dispatch::lean_rule_2(x, weight, rule),
+    })
 }
 
 /// `x weight + bias`, in the dtype of `x`.

@@ -6,9 +6,10 @@ use burn::nn::pool::MaxPool2d;
 use burn::nn::{BatchNorm, BatchNormConfig};
 use burn::tensor::{Device, Tensor};
 use leanburn_levers::checkpoint::Link;
-use leanburn_levers::{Activation, Checkpoint, Output, conv2d, norm_act};
+use leanburn_levers::{Activation, Checkpoint, Output, conv2d};
 
 use super::conv;
+use super::fold::norm_act;
 
 /// What the blocks of one stage have in common.
 pub(super) struct BlockConfig {
@@ -28,13 +29,13 @@ impl BlockConfig {
 
     pub fn init(&self, channels_in: usize, stride: usize, device: &Device) -> Block {
         let (width, out) = (self.width, self.channels_out());
-        let norm = |channels| BatchNormConfig::new(channels).init(device);
+        let norm = |channels| Some(BatchNormConfig::new(channels).init(device));
         let last_norm = |channels| {
-            let mut norm = norm(channels);
+            let mut norm: BatchNorm = BatchNormConfig::new(channels).init(device);
             if self.zero_init {
                 norm.gamma = norm.gamma.map(|gamma| gamma.zeros_like().require_grad());
             }
-            norm
+            Some(norm)
         };
         let downsample = (stride != 1 || channels_in != out).then(|| Downsample {
             conv: conv([channels_in, out], 1, stride, device),
@@ -47,7 +48,7 @@ impl BlockConfig {
                 conv2: conv([width, width], 3, stride, device),
                 bn2: norm(width),
                 conv3: Some(conv([width, out], 1, 1, device)),
-                bn3: Some(last_norm(out)),
+                bn3: last_norm(out),
                 downsample,
                 outputs: Output::Kept,
             }
@@ -72,7 +73,7 @@ pub struct Downsample {
     /// 1x1 convolution.
     pub conv: Conv2d,
     /// Its norm.
-    pub bn: BatchNorm,
+    pub bn: Option<BatchNorm>,
 }
 
 /// A residual block; the third convolution makes it a bottleneck.
@@ -81,11 +82,11 @@ pub struct Block {
     /// 1x1 in a bottleneck, else 3x3 with the stride.
     pub conv1: Conv2d,
     /// Norm of the first convolution.
-    pub bn1: BatchNorm,
+    pub bn1: Option<BatchNorm>,
     /// 3x3; has the stride in a bottleneck.
     pub conv2: Conv2d,
     /// Norm of the second convolution.
-    pub bn2: BatchNorm,
+    pub bn2: Option<BatchNorm>,
     /// 1x1, bottleneck only.
     pub conv3: Option<Conv2d>,
     /// Norm of the third convolution.
@@ -116,12 +117,12 @@ impl Block {
         let y = conv2d(&self.conv1, x);
         let y = norm_act(&self.bn1, y, None, Activation::Relu);
         let y = conv2d(&self.conv2, y);
-        let (Some(conv3), Some(bn3)) = (&self.conv3, &self.bn3) else {
+        let Some(conv3) = &self.conv3 else {
             return norm_act(&self.bn2, y, Some(residual), Activation::Relu);
         };
         let y = norm_act(&self.bn2, y, None, Activation::Relu);
         let y = conv2d(conv3, y);
-        norm_act(bn3, y, Some(residual), Activation::Relu)
+        norm_act(&self.bn3, y, Some(residual), Activation::Relu)
     }
 }
 
@@ -159,7 +160,7 @@ pub(super) struct Stem {
 /// What follows the stem's convolution.
 #[derive(Module, Debug)]
 pub(super) struct StemTail {
-    pub bn1: BatchNorm,
+    pub bn1: Option<BatchNorm>,
     pub maxpool: Option<MaxPool2d>,
 }
 

@@ -3,14 +3,15 @@
 mod block;
 mod config;
 mod generate;
+mod norms;
 mod preset;
 mod state;
 
 use burn::module::Module;
 use burn::nn::{Dropout, Embedding, Linear};
-use burn::tensor::{Bool, FloatDType, Int, Tensor, module::embedding};
+use burn::tensor::{Bool, FloatDType, Int, Tensor};
 use leanburn_levers::checkpoint::Chain;
-use leanburn_levers::{CheckpointPolicy, Offload, Policy, Rotary};
+use leanburn_levers::{CheckpointPolicy, Offload, Policy, Rotary, embedding};
 
 use super::computing::Computing;
 use super::norm::Norm;
@@ -19,6 +20,7 @@ use block::Surroundings;
 pub use block::{Block, Gpt2Block, LlamaBlock};
 pub use config::{Arch, GptConfig};
 pub use generate::{Generate, GenerateError};
+pub use norms::NormAndReaders;
 pub use preset::Preset;
 pub use state::State;
 
@@ -139,7 +141,7 @@ impl Gpt {
             start + count,
             config.context
         );
-        let mut x = embedding(self.wte.weight.val(), tokens);
+        let mut x = embedding(&self.wte, tokens);
         if let Some(wpe) = &self.wpe {
             let rows = wpe
                 .weight

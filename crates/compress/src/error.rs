@@ -1,0 +1,42 @@
+//! Why a network is not quantized.
+
+use crate::ObserveError;
+
+/// Why a network is not quantized.
+#[derive(Debug, thiserror::Error)]
+pub enum QuantizeError {
+    /// Layers whose inputs nobody saw.
+    #[error(
+        "no inputs seen of {}: run batches through the watched network before, or quantize only the weights of \
+         these layers", .0.join(", ")
+    )]
+    Uncalibrated(Vec<String>),
+    /// Inputs that no range can contain.
+    #[error("inputs of {layer}: {cause}")]
+    Inputs {
+        /// Path of the layer.
+        layer: String,
+        /// What is wrong with them.
+        cause: ObserveError,
+    },
+    /// A weight that is no number.
+    #[error("the weight of {0} has values that are no numbers: load sound weights")]
+    Weight(String),
+    /// A name that no layer has.
+    #[error("no layer is called {name}; there are {}", .known.join(", "))]
+    Unknown {
+        /// As asked.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// Weights that are integers or cast already.
+    #[error(
+        "the weight of {0} is quantized, cast or watched already: start from the network in f32, without a \
+         precision policy"
+    )]
+    Taken(String),
+    /// No layer to quantize.
+    #[error("no convolution, linear layer or embedding is left to quantize")]
+    Nothing,
+}
