@@ -87,10 +87,12 @@ pub fn round(
 
 /// The integers as Burn's packed tensor on a device. Its own scale is 1; the scales of the channels come after.
 pub(crate) fn packed<const D: usize>(
-    integers: Vec<i8>,
+    mut integers: Vec<i8>,
     shape: &[usize],
     device: &Device,
 ) -> Tensor<D> {
+    // Burn appends its scale, for which a full vector would double.
+    integers.reserve_exact(2 * size_of::<f32>());
     let data = TensorData::quantized(integers, shape.to_vec(), scheme(device), &[1.0], None);
     Tensor::from_data(data, device)
 }

@@ -73,8 +73,10 @@ fn a_forward_never_holds_more_than_one_layer_in_float() {
     let largest = 4 * 512 * 512 * 9;
     let weights = quantize(model.clone(), &Settings::default(), None).unwrap();
     let weight_only = peak(&weights.model, &x);
+    // Besides, a few tensors of a value a channel.
+    let small = 16 << 10;
     assert!(
-        weight_only <= in_float + largest,
+        weight_only <= in_float + largest + small,
         "{weight_only} {in_float}"
     );
     let integers = quantize(model, &w8a8(Method::MinMax), Some(&calibration)).unwrap();
