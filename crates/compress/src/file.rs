@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use burn::module::Module;
 use burn::store::ModuleRecord;
-use burn_pack::{Reader, Writer};
+use burn::tensor::{DType, Device, TensorData};
+use burn_pack::{Reader, Tensor, Writer};
+use leanburn_levers::int8::store;
 use serde::{Deserialize, Serialize};
 
 use crate::Scheme;
@@ -109,8 +111,9 @@ pub fn save<M: Module>(
     };
     let write = || -> Result<(), Box<dyn std::error::Error>> {
         let manifest = serde_json::to_string(&manifest)?;
-        let record = model.into_record().into_bytes()?;
-        Writer::new(Reader::from_bytes(record)?.into_tensors()?)
+        let record = Reader::from_bytes(model.into_record().into_bytes()?)?;
+        let packed = |integers, shape: &[usize]| Some(store::pack_for_file(integers, shape));
+        Writer::new(repacked(record, packed)?)
             .with_metadata(KEY, &manifest)
             .auto_extension(false)
             .overwrite(true)
@@ -140,9 +143,41 @@ pub fn load<M: Module>(model: M, path: &Path) -> Result<(M, Scheme), FileError> 
             of.kind
         )));
     }
-    let record = ModuleRecord::load(path).map_err(|cause| failed(cause.to_string()))?;
-    let model = prepare(model.valid(), &manifest.layers)
-        .try_load_record(record)
-        .map_err(|cause| failed(cause.to_string()))?;
+    let device = model.devices().into_iter().next().unwrap_or_default();
+    let read = || -> Result<M, Box<dyn std::error::Error>> {
+        let record = record(path, &device)?;
+        Ok(prepare(model.valid(), &manifest.layers).try_load_record(record)?)
+    };
+    let model = read().map_err(|cause| failed(cause.to_string()))?;
     Ok((model, manifest.layers))
+}
+
+/// A file's parameters, integers packed as the device has them.
+fn record(path: &Path, device: &Device) -> Result<ModuleRecord, Box<dyn std::error::Error>> {
+    let packed = |integers, shape: &[usize]| store::pack(integers, shape, device);
+    let tensors = repacked(Reader::from_file_exact(path)?, packed)?;
+    Ok(ModuleRecord::from_bytes(
+        Writer::new(tensors).into_bytes()?,
+    )?)
+}
+
+/// All tensors, the packed ones packed anew.
+fn repacked(
+    reader: Reader,
+    pack: impl Fn(Vec<i8>, &[usize]) -> Option<TensorData>,
+) -> Result<Vec<Tensor>, Box<dyn std::error::Error>> {
+    let each = |tensor: Tensor| {
+        let (name, dtype, shape, id, bytes) = tensor.into_parts()?;
+        if !matches!(dtype, DType::QFloat(_)) {
+            return Ok(Tensor::new(name, dtype, shape, id, bytes));
+        }
+        let data = TensorData::from_bytes(bytes, shape.clone(), dtype);
+        let data = store::unpack(data).and_then(|integers| pack(integers, &shape));
+        let data = data.ok_or_else(|| {
+            format!("{name}: the device packs four integers into a word, and no axis of {shape:?} is a multiple of four")
+        })?;
+        let dtype = data.dtype();
+        Ok(Tensor::new(name, dtype, shape, id, data.into_bytes()))
+    };
+    reader.into_tensors()?.into_iter().map(each).collect()
 }

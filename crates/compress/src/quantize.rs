@@ -3,6 +3,7 @@
 use burn::module::{Module, Param, ParamId, Reparameterizer};
 use burn::tensor::{Tensor, TensorData};
 use leanburn_levers::Int8;
+use leanburn_levers::int8::store;
 
 use crate::calibrate::Calibration;
 use crate::layers::{Layer, Walk, layer_of};
@@ -56,6 +57,8 @@ pub struct Quantized<M> {
     pub scheme: Scheme,
     /// Every quantized layer, in the network's order.
     pub layers: Vec<LayerReport>,
+    /// Layers left in float: those that were to be, and those that the device cannot pack.
+    pub float: Vec<Layer>,
 }
 
 /// Stores the weights of `model` as integers, layer by layer, and rounds inputs as `calibration` saw them.
@@ -76,7 +79,7 @@ pub fn quantize<M: Module>(
     if let Some(taken) = walk.reparameterized.first() {
         return Err(QuantizeError::Taken(taken.clone()));
     }
-    let chosen = chosen(walk.found, settings)?;
+    let (float, chosen) = chosen(&model, walk.found, settings)?;
     let mut inputs = Vec::new();
     for layer in &chosen {
         let weight_only = !layer.kind.has_input() || named(&settings.weight_only, &layer.path);
@@ -115,11 +118,16 @@ pub fn quantize<M: Module>(
         model,
         scheme,
         layers: layers.collect(),
+        float,
     })
 }
 
-/// The layers that are not kept in float.
-fn chosen(found: Vec<Layer>, settings: &Settings) -> Result<Vec<Layer>, QuantizeError> {
+/// The layers that stay in float, and the others.
+fn chosen<M: Module>(
+    model: &M,
+    found: Vec<Layer>,
+    settings: &Settings,
+) -> Result<(Vec<Layer>, Vec<Layer>), QuantizeError> {
     let names = settings.keep_float.iter().chain(&settings.weight_only);
     for name in names {
         if !found.iter().any(|layer| within(name, &layer.path)) {
@@ -129,11 +137,17 @@ fn chosen(found: Vec<Layer>, settings: &Settings) -> Result<Vec<Layer>, Quantize
             });
         }
     }
-    let kept = |layer: &Layer| named(&settings.keep_float, &layer.path);
-    let chosen: Vec<_> = found.into_iter().filter(|layer| !kept(layer)).collect();
+    let devices = model.devices();
+    let packs = |layer: &Layer| {
+        devices
+            .iter()
+            .all(|device| store::packs(&layer.shape, device))
+    };
+    let kept = |layer: &Layer| named(&settings.keep_float, &layer.path) || !packs(layer);
+    let (float, chosen): (Vec<_>, Vec<_>) = found.into_iter().partition(kept);
     match chosen.is_empty() {
         true => Err(QuantizeError::Nothing),
-        false => Ok(chosen),
+        false => Ok((float, chosen)),
     }
 }
 
@@ -194,8 +208,10 @@ impl Reparameterizer for &mut Rounding<'_> {
                 return (param, None);
             }
         };
+        let base = store::pack(rounded.integers, &shape, &device);
+        let base = base.expect("only layers that the device packs are chosen");
         self.rounded.push((rounded.noise, rounded.worst_channel));
-        let base = weights::packed(rounded.integers, &shape, &device);
+        let base = Tensor::from_data(base, &device);
         let scale = TensorData::new(rounded.scales, [shape[axis]]);
         let scale = Tensor::from_data(scale, &device);
         (param.map(|_| base), Some(int8(of, scale)))

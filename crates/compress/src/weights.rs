@@ -1,7 +1,5 @@
 //! Weights to integers.
 
-use burn::tensor::quantization::{QuantScheme, QuantValue, ScaleDtype};
-use burn::tensor::{Device, Tensor, TensorData};
 use leanburn_levers::int8::LARGEST;
 use serde::{Deserialize, Serialize};
 
@@ -83,26 +81,6 @@ pub fn round(
         noise,
         worst_channel: worst.fold(f64::INFINITY, f64::min),
     })
-}
-
-/// The integers as Burn's packed tensor on a device. Its own scale is 1; the scales of the channels come after.
-pub(crate) fn packed<const D: usize>(
-    mut integers: Vec<i8>,
-    shape: &[usize],
-    device: &Device,
-) -> Tensor<D> {
-    // Burn appends its scale, for which a full vector would double.
-    integers.reserve_exact(2 * size_of::<f32>());
-    let data = TensorData::quantized(integers, shape.to_vec(), scheme(device), &[1.0], None);
-    Tensor::from_data(data, device)
-}
-
-/// 8 bits, symmetric, one scale, in whatever store the device likes.
-fn scheme(device: &Device) -> QuantScheme {
-    let scheme = device.settings().quantization.scheme;
-    scheme
-        .with_value(QuantValue::Q8S)
-        .per_tensor(ScaleDtype::F32)
 }
 
 #[cfg(test)]

@@ -1,14 +1,17 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
 use image::imageops::{FilterType, resize};
 use image::{ImageBuffer, Luma};
 use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
+use crate::random::mix;
 use crate::{DataError, Sample, Source, Split};
 
 /// Height and width of the originals.
@@ -20,12 +23,15 @@ const MEAN: f32 = 0.305_214_85;
 const STD: f32 = 0.376_321_52;
 /// The line number of a validation image is a multiple of this.
 const VAL_EVERY: usize = 5;
+/// All images.
+const ROWS: usize = 1797;
 
 /// 1,797 handwritten digits that ship with the crate: no download, and hard enough to see a training run work.
 ///
 /// E. Alpaydin and C. Kaynak, *Optical Recognition of Handwritten Digits*, UCI, 1998 (CC BY 4.0, see `assets/`).
 ///
-/// The split is fixed: every fifth image (0, 5, 10, ...) is validation, 360 in all, and the other 1,437 are training.
+/// Every fifth image (0, 5, 10, ...) is validation, 360 in all, and the other 1,437 are training; a seed draws 360
+/// others.
 /// The 8x8 originals are enlarged bilinearly; the three channels are equal; mean 0 and standard deviation 1 refer to
 /// the original pixels of the training split. A training view is shifted by up to 1/8 of the size, one original pixel,
 /// each way; nothing is mirrored, since a mirrored digit is another sign.
@@ -43,6 +49,23 @@ impl Digits {
     ///
     /// [`DataError::ImageSize`] for an `image_size` below 8.
     pub fn load(split: Split, image_size: usize) -> Result<Digits, DataError> {
+        let val = |row: usize| row.is_multiple_of(VAL_EVERY);
+        Self::read(split, image_size, val)
+    }
+
+    /// The same of another split: 360 images drawn by a seed are validation.
+    pub fn load_drawn(split: Split, image_size: usize, seed: u64) -> Result<Digits, DataError> {
+        let mut rows: Vec<usize> = (0..ROWS).collect();
+        rows.shuffle(&mut StdRng::seed_from_u64(mix(seed, 2)));
+        let drawn: HashSet<usize> = rows.into_iter().take(ROWS.div_ceil(VAL_EVERY)).collect();
+        Self::read(split, image_size, |row| drawn.contains(&row))
+    }
+
+    fn read(
+        split: Split,
+        image_size: usize,
+        val: impl Fn(usize) -> bool,
+    ) -> Result<Digits, DataError> {
         if image_size < SIDE {
             return Err(DataError::ImageSize {
                 set: "digits",
@@ -63,7 +86,7 @@ impl Digits {
         };
         for (row, line) in text.lines().enumerate() {
             let (image, label) = parse(line).ok_or_else(|| damaged(format!("line {}", row + 1)))?;
-            if (row % VAL_EVERY == 0) == (split == Split::Val) {
+            if val(row) == (split == Split::Val) {
                 digits.images.push(image);
                 digits.labels.push(label);
             }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use leanburn_compress::{FileError, FoldError, QuantizeError, SmoothError};
 use leanburn_data::DataError;
 use leanburn_levers::scaling::MAX_CONSECUTIVE_SKIPS;
 use leanburn_levers::{LossScaleError, PolicyError};
@@ -58,6 +59,21 @@ pub enum TrainError {
         /// Why.
         cause: String,
     },
+    /// A network that cannot be stored in integers.
+    #[error("{0}")]
+    Quantize(String),
+    /// The same, layer by layer.
+    #[error(transparent)]
+    Layers(#[from] QuantizeError),
+    /// A norm that cannot be folded.
+    #[error("{0}")]
+    Fold(#[from] FoldError),
+    /// A norm that cannot be smoothed.
+    #[error("{0}")]
+    Smooth(#[from] SmoothError),
+    /// A file of a network in integers.
+    #[error(transparent)]
+    Int8File(#[from] FileError),
     /// A file that cannot be read or written.
     #[error("{}: {cause}", path.display())]
     Io {
@@ -113,6 +129,8 @@ impl TrainError {
                 | Self::Device(_)
                 | Self::Precision(_)
                 | Self::LossScale(_)
+                | Self::Smooth(_)
+                | Self::Layers(QuantizeError::Unknown { .. })
         )
     }
 }

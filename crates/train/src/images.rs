@@ -70,6 +70,11 @@ impl Task for Images {
             "batch x image-size x image-size, and width (model.width),",
             "at most 2^40 pixels, and 16384",
         )?;
+        within(
+            data.split_seed.is_none() || data.source == "digits",
+            "data.split_seed",
+            "left out for any data but the digits",
+        )?;
         within(data.workers <= 64, "workers (data.workers)", "0 to 64")
     }
 

@@ -20,6 +20,7 @@ mod optimizer;
 mod predict;
 mod probe;
 mod progress;
+pub mod quantize;
 pub mod recipe;
 mod report;
 mod room;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::quantization::QuantizedBytes;
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData};
+use leanburn_levers::int8::store;
 use safetensors::{Dtype, View};
 
 use super::FileError;
@@ -105,17 +105,9 @@ impl Collect<'_> {
     }
 
     /// The weight of a layer in integers, and how its input is rounded.
-    fn weight(&mut self, name: String, of: LayerScheme, data: TensorData, scheme: DType) {
+    fn weight(&mut self, name: String, of: LayerScheme, data: TensorData) {
         let shape = data.shape().to_vec();
-        let DType::QFloat(scheme) = scheme else {
-            return;
-        };
-        let packed = QuantizedBytes {
-            shape: data.shape().clone(),
-            bytes: data.into_bytes(),
-            scheme,
-        };
-        let (integers, _) = packed.into_vec_i8();
+        let integers = store::unpack(data).expect("layers of a scheme hold integers");
         let turned = of.kind == Kind::Linear && self.layout.out_first;
         let (shape, integers) = match turned {
             true => (vec![shape[1], shape[0]], transposed(&integers, shape[1])),
@@ -161,10 +153,9 @@ impl ModuleVisitor for Collect<'_> {
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let path = self.path.join(".");
-        let value = param.val();
-        let (dtype, data) = (value.dtype(), value.into_data());
+        let data = param.val().into_data();
         if let Some(of) = layer_of(&path).and_then(|layer| self.scheme.get(layer)) {
-            return self.weight((self.layout.name)(&path), *of, data, dtype);
+            return self.weight((self.layout.name)(&path), *of, data);
         }
         let name = match path.strip_suffix(".int8.scale") {
             Some(weight) => renamed(&(self.layout.name)(weight), "weight_scale"),

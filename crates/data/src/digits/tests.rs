@@ -93,3 +93,14 @@ fn wrong_sizes_and_indices_are_errors() {
         Err(DataError::Index { index: 360, .. })
     ));
 }
+
+#[test]
+fn a_seed_draws_another_split_of_the_same_size() {
+    let load = |split, seed| Digits::load_drawn(split, 8, seed).unwrap();
+    let (train, val) = (load(Split::Train, 1), load(Split::Val, 1));
+    assert_eq!((train.len(), val.len()), (1437, 360));
+    let same = load(Split::Val, 1);
+    assert_eq!((&val.images, &val.labels), (&same.images, &same.labels));
+    assert_ne!(val.images, load(Split::Val, 2).images);
+    assert_ne!(val.images, Digits::load(Split::Val, 8).unwrap().images);
+}

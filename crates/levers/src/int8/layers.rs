@@ -34,7 +34,7 @@ impl Arithmetic {
     }
 }
 
-fn on_flex(_device: &Device) -> bool {
+pub(super) fn on_flex(_device: &Device) -> bool {
     #[cfg(feature = "flex")]
     return super::on_flex::is(_device);
     #[cfg(not(feature = "flex"))]

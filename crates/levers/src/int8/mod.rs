@@ -13,6 +13,7 @@ mod kernel;
 mod layers;
 #[cfg(feature = "flex")]
 mod on_flex;
+pub mod store;
 mod watch;
 
 use burn::module::{Module, Param, Reparameterization};

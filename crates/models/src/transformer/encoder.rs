@@ -5,9 +5,11 @@ mod layer;
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Embedding, Linear};
-use burn::tensor::{Bool, Device, FloatDType, Int, Tensor, module::embedding as look_up};
+use burn::tensor::{Bool, Device, FloatDType, Int, Tensor};
 use leanburn_levers::checkpoint::Chain;
-use leanburn_levers::{Attention, CheckpointPolicy, Gelu, Offload, Policy, gelu, linear as apply};
+use leanburn_levers::{
+    Attention, CheckpointPolicy, Gelu, Offload, Policy, embedding as look_up, gelu, linear as apply,
+};
 
 use super::computing::Computing;
 use super::norm::Norm;
@@ -109,9 +111,9 @@ impl Encoder {
         );
         let types = types.unwrap_or_else(|| tokens.zeros_like());
         let positions = self.position_embeddings.weight.val();
-        let x = look_up(self.word_embeddings.weight.val(), tokens)
+        let x = look_up(&self.word_embeddings, tokens)
             + positions.slice([0..count, 0..config.width]).unsqueeze()
-            + look_up(self.token_type_embeddings.weight.val(), types);
+            + look_up(&self.token_type_embeddings, types);
         let x = self
             .embeddings_norm
             .forward(x.cast(computing.policy.compute.dtype()));

@@ -27,10 +27,13 @@ impl ImageLoaders {
         let data = &recipe.data;
         let size = data.image_size;
         let (train, val): (Arc<dyn Source>, Arc<dyn Source>) = match data.source.as_str() {
-            "digits" => (
-                Arc::new(Digits::load(Split::Train, size)?),
-                Arc::new(Digits::load(Split::Val, size)?),
-            ),
+            "digits" => {
+                let load = |split| match data.split_seed {
+                    Some(seed) => Digits::load_drawn(split, size, seed),
+                    None => Digits::load(split, size),
+                };
+                (Arc::new(load(Split::Train)?), Arc::new(load(Split::Val)?))
+            }
             "synthetic" => (
                 Arc::new(Synthetic::new(1024, 10, size, recipe.train.seed)),
                 Arc::new(Synthetic::new(

@@ -47,6 +47,9 @@ impl Default for ResNetRecipe {
 pub struct ImageData {
     /// `digits`, `synthetic`, or a folder with `train/<class>/*` and `val/<class>/*`.
     pub source: String,
+    /// Draws other validation images of the digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split_seed: Option<u64>,
     /// Height and width of the images, pixels.
     pub image_size: usize,
     /// Random views of the training images.
@@ -61,6 +64,7 @@ impl Default for ImageData {
     fn default() -> Self {
         Self {
             source: "digits".into(),
+            split_seed: None,
             image_size: 8,
             augment: false,
             workers: 1,
