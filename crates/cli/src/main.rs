@@ -6,6 +6,7 @@ mod estimate;
 mod page;
 mod print;
 mod probe;
+mod quantize;
 mod report;
 mod step;
 mod subject;
@@ -19,7 +20,8 @@ use clap::{Parser, Subcommand};
 #[global_allocator]
 static ALLOC: leanburn_memory::CountingAllocator = leanburn_memory::CountingAllocator::system();
 
-/// What a training run needs before it starts, what it took, and on which backend.
+/// What a training run needs before it starts, what it took, on which backend, and its network in a quarter of
+/// the memory.
 #[derive(Parser)]
 #[command(
     name = "leanburn",
@@ -39,6 +41,8 @@ enum Command {
     Compare(Box<compare::Args>),
     /// Run a few updates on one backend, and print what they took
     Probe(Box<probe::Args>),
+    /// Store a trained network as int8, and print what that costs, layer by layer
+    Quantize(Box<quantize::Args>),
     /// Make a page of a training run: memory, loss, throughput, predicted against measured
     Report(report::Args),
     /// List the devices that there are, and the backends that this program was built without
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
         Command::Estimate(args) => estimate::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Probe(args) => probe::run(&args),
+        Command::Quantize(args) => quantize::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Devices(args) => devices::run(&args),
     };

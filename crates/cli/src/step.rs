@@ -50,22 +50,28 @@ pub enum Kind {
 
 impl Kind {
     /// By the keys that only one of them has; images where none says otherwise.
-    fn of(config: Option<&Path>) -> Result<Self> {
+    pub fn of(config: Option<&Path>) -> Result<Self> {
         let Some(path) = config else {
             return Ok(Self::Images);
         };
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        let Ok(table) = toml::from_str::<toml::Table>(&text) else {
+        let Some(kind) = Self::of_text(&text) else {
             // Told by the recipe's own reader, in a line.
             Recipe::<Images>::load(path)?;
             return Ok(Self::Images);
         };
+        Ok(kind)
+    }
+
+    /// The same of a recipe's text; `None` where that is none.
+    pub fn of_text(text: &str) -> Option<Self> {
+        let table = toml::from_str::<toml::Table>(text).ok()?;
         let has = |table_name: &str, key: &str| {
             let table = table.get(table_name).and_then(toml::Value::as_table);
             table.is_some_and(|table| table.contains_key(key))
         };
         let is_text = has("model", "preset") || has("data", "context");
-        Ok(if is_text { Self::Text } else { Self::Images })
+        Some(if is_text { Self::Text } else { Self::Images })
     }
 }
 

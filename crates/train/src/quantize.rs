@@ -3,7 +3,10 @@
 mod images;
 mod judge;
 mod keep;
+mod side;
 mod text;
+
+use std::path::Path;
 
 use burn::module::Module;
 use burn::tensor::Device;
@@ -16,6 +19,7 @@ use crate::{Job, Score, TrainError, Trainable};
 
 pub use judge::Judgement;
 pub use keep::{Kept, worst_first};
+pub use side::{BATCHES, Side};
 
 /// A task whose networks can be stored in integers.
 pub trait Quantizes: Builds<Batch: Clone> {
@@ -40,6 +44,9 @@ pub trait Quantizes: Builds<Batch: Clone> {
 
     /// The most likely answer to every sample, where there are few; `None` where a network is not asked for one.
     fn answers(network: &Self::Network, batch: Self::Batch) -> Option<Vec<i64>>;
+
+    /// Writes the network in f32, as training does it.
+    fn save_float(network: &Self::Network, path: &Path) -> Result<(), TrainError>;
 
     /// How the network is published: the names of its parameters, and how linear weights lie.
     fn published(network: &Self::Network) -> (impl Fn(&str) -> String, bool);
@@ -104,7 +111,7 @@ impl<T: Quantizes> Job<T> {
     }
 
     /// A quantized network from a file, built as the recipe says.
-    pub fn load_quantized(&self, path: &std::path::Path) -> Result<T::Network, TrainError> {
+    pub fn load_quantized(&self, path: &Path) -> Result<T::Network, TrainError> {
         let facts = T::facts_of(&self.loaders);
         let network = T::init(&self.recipe, &facts, &self.inference())?;
         let network = T::with_levers(&self.recipe, Policy::FP32, network);
@@ -114,6 +121,21 @@ impl<T: Quantizes> Job<T> {
     /// Where networks are judged: the job's device, without autodiff.
     pub fn inference(&self) -> Device {
         self.chosen.device.clone().inner()
+    }
+
+    /// Writes a quantized network as safetensors under published names.
+    pub fn export(&self, quantized: &Quantized<T::Network>, path: &Path) -> Result<(), TrainError> {
+        let (name, out_first) = T::published(&quantized.model);
+        let layout = file::Layout {
+            name: &name,
+            out_first,
+        };
+        Ok(file::export(
+            &quantized.model,
+            &quantized.scheme,
+            &layout,
+            path,
+        )?)
     }
 
     /// Folds a trained network in f32 and shows it `samples` samples of the training data; with `alpha`, smooths

@@ -1,6 +1,7 @@
 //! ResNets in integers.
 
 use std::convert::Infallible;
+use std::path::Path;
 
 use burn::nn::BatchNorm;
 use burn::nn::conv::Conv2d;
@@ -51,6 +52,10 @@ impl Quantizes for Images {
     fn answers(network: &ResNet, batch: Batch) -> Option<Vec<i64>> {
         let logits = network.forward(batch.images);
         Some(logits.argmax(1).into_data().iter::<i64>().collect())
+    }
+
+    fn save_float(network: &ResNet, path: &Path) -> Result<(), TrainError> {
+        Ok(network.save_weights(path)?)
     }
 
     fn published(network: &ResNet) -> (impl Fn(&str) -> String, bool) {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use leanburn_memory::{Bytes, Meter};
+use leanburn_memory::Meter;
 
 use super::Quantizes;
 use crate::task::{Loaders, MicroBatch};
@@ -55,19 +55,5 @@ impl<T: Quantizes> Job<T> {
             answers,
             seconds: (timed > 0).then(|| seconds / timed as f64),
         })
-    }
-
-    /// Bytes above what is there before, at the peak of a forward of the first `samples` samples of a validation
-    /// batch; `None` where the device cannot say exactly, or there are fewer.
-    pub fn forward_peak(&self, network: &T::Network, batch: T::Batch) -> Option<Bytes> {
-        let meter = Meter::new(&self.inference());
-        if !meter.is_exact_peak() {
-            return None;
-        }
-        network.score(batch.clone());
-        let before = meter.current()?;
-        meter.reset_peak();
-        network.score(batch);
-        Some(Bytes(meter.peak()?.0.saturating_sub(before.0)))
     }
 }

@@ -1,5 +1,7 @@
 //! Transformers in integers.
 
+use std::path::Path;
+
 use leanburn_compress::{Calibration, smooth};
 use leanburn_data::tokens::Tokens;
 
@@ -61,6 +63,10 @@ impl Quantizes for Text {
 
     fn answers(_model: &TextModel, _batch: Tokens) -> Option<Vec<i64>> {
         None
+    }
+
+    fn save_float(model: &TextModel, path: &Path) -> Result<(), TrainError> {
+        model.save_weights(path)
     }
 
     fn published(model: &TextModel) -> (impl Fn(&str) -> String, bool) {

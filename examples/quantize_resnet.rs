@@ -1,0 +1,205 @@
+//! Trains a ResNet on the digits, stores it as int8 by every method, and prints what each is worth.
+//!
+//!     cargo run --example quantize_resnet
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use leanburn::compress::{Method, Settings};
+use leanburn::levers::int8::Arithmetic;
+use leanburn::memory::table::{align, size};
+use leanburn::memory::{Bytes, CountingAllocator};
+use leanburn::models::ResNet;
+use leanburn::train::quantize::{BATCHES, Judgement, Side};
+use leanburn::train::{ImageArgs, Images, Job, RunArgs, TrainError, exit_code, interrupt};
+use serde_json::{Value, json};
+
+// Counts the heap, which is where the CPU backend keeps its tensors.
+#[global_allocator]
+static ALLOC: CountingAllocator = CountingAllocator::system();
+
+/// Train a ResNet (or load one), quantize its weights and inputs by every calibration method, and print accuracy,
+/// memory, disk and time against f32.
+#[derive(Parser)]
+struct Args {
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    images: ImageArgs,
+    /// Training images that the ranges of inputs are chosen from.
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    calibrate: usize,
+    /// Split the digits once more for each of these seeds, train on each split, and quantize by percentile.
+    #[arg(long, value_name = "SEED", value_delimiter = ',')]
+    splits: Vec<u64>,
+}
+
+/// One network, before and after.
+struct Outcome {
+    float: Side,
+    int8: Side,
+    /// Of every method: its judgement, and the share of answers that stayed.
+    methods: Vec<(Method, Judgement, f64)>,
+}
+
+fn main() -> ExitCode {
+    exit_code(run(&Args::parse()))
+}
+
+fn run(args: &Args) -> Result<(), TrainError> {
+    let (recipe, _) = args.run.start(&args.images)?;
+    interrupt::install();
+    let mut job = Job::open(recipe)?;
+    job.force = args.run.force;
+    let outcome = quantized(args, &job, &Method::ALL)?;
+    let arithmetic = Arithmetic::of(&job.inference()).name();
+    let mut splits = Vec::new();
+    for seed in &args.splits {
+        let mut recipe = job.recipe.clone();
+        recipe.data.split_seed = Some(*seed);
+        recipe.validate()?;
+        let mut other = Job::open(recipe)?;
+        other.force = args.run.force;
+        let outcome = quantized(args, &other, &[Method::ALL[2]])?;
+        splits.push((*seed, outcome));
+    }
+    match args.run.json {
+        true => println!("{}", to_json(&outcome, arithmetic, &splits)),
+        false => print!("{}", text(&outcome, arithmetic, &splits)),
+    }
+    Ok(())
+}
+
+/// The network of the weights that the recipe names, or trained by it, in f32.
+fn trained(args: &Args, job: &Job<Images>) -> Result<ResNet, TrainError> {
+    match job.recipe.model.weights {
+        Some(_) => job.trained(),
+        None => {
+            let (_, model) = job.run(&args.run.output(), None)?;
+            job.in_f32(model)
+        }
+    }
+}
+
+fn quantized(args: &Args, job: &Job<Images>, methods: &[Method]) -> Result<Outcome, TrainError> {
+    let folder = tempfile::tempdir().map_err(TrainError::io("temporary folder".as_ref()))?;
+    let network = trained(args, job)?;
+    // A copy of its own, so that nothing but its tensors is counted.
+    let (network, resident) = job.resident(|| job.in_f32(network.clone()))?;
+    let float = job.float_side(&network, resident, &folder.path().join("f32.safetensors"))?;
+    let session = job.calibrate(network, args.calibrate, None)?;
+    let mut judged = Vec::new();
+    let mut int8 = None;
+    for method in methods {
+        let settings = Settings {
+            method: Some(*method),
+            ..Settings::default()
+        };
+        let (quantized, resident) = job.resident(|| session.quantize(&settings))?;
+        eprintln!("judging {method}");
+        let judgement = match method {
+            Method::Percentile(_) => {
+                let side = job.int8_side(&quantized, resident, &folder.path().join("int8.bpk"))?;
+                int8.insert(side).judgement.clone()
+            }
+            _ => job.judge(&quantized.model)?,
+        };
+        let agreement = judgement.agreement(&float.judgement).unwrap_or_default();
+        judged.push((*method, judgement, agreement));
+    }
+    Ok(Outcome {
+        float,
+        int8: int8.expect("percentile is among the methods"),
+        methods: judged,
+    })
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2} %", 100.0 * share)
+}
+
+fn text(outcome: &Outcome, arithmetic: &str, splits: &[(u64, Outcome)]) -> String {
+    let (float, int8) = (&outcome.float, &outcome.int8);
+    let line = |label: &str, cells: [String; 2]| {
+        let [float, int8] = cells;
+        vec![label.to_owned(), float, int8]
+    };
+    let both = |label: &str, of: &dyn Fn(&Side) -> Option<Bytes>| {
+        line(label, [float, int8].map(|side| size(of(side))))
+    };
+    let time = |side: &Side| {
+        side.judgement
+            .seconds
+            .map_or(String::new(), |s| format!("{:.2} ms", 1e3 * s))
+    };
+    let mut lines = vec![
+        line("", ["f32".into(), "int8".into()]),
+        both("weights in memory", &|side| side.resident),
+        both("weights on disk", &|side| Some(side.disk)),
+    ];
+    for (index, batch) in BATCHES.iter().enumerate() {
+        let label = format!("forward of {batch}, above that");
+        lines.push(both(&label, &move |side| side.forward_peaks[index]));
+    }
+    lines.push(line("an image", [float, int8].map(time)));
+    let mut methods = vec![
+        ["inputs by", "accuracy", "change", "same answers"]
+            .map(String::from)
+            .to_vec(),
+    ];
+    let accuracy = float.judgement.score.accuracy();
+    methods.push(vec!["(f32)".into(), percent(accuracy)]);
+    let told = |label: String, now: f64, before: f64, agreement: f64| {
+        vec![
+            label,
+            percent(now),
+            format!("{:+.2}", 100.0 * (now - before)),
+            percent(agreement),
+        ]
+    };
+    methods.extend(
+        outcome
+            .methods
+            .iter()
+            .map(|(method, judgement, agreement)| {
+                told(
+                    method.to_string(),
+                    judgement.score.accuracy(),
+                    accuracy,
+                    *agreement,
+                )
+            }),
+    );
+    for (seed, other) in splits {
+        let (_, judgement, agreement) = &other.methods[0];
+        let before = other.float.judgement.score.accuracy();
+        let label = format!("split {seed} ({})", percent(before));
+        methods.push(told(label, judgement.score.accuracy(), before, *agreement));
+    }
+    format!(
+        "{arithmetic} arithmetic\n\n{}\n{}",
+        align(&lines),
+        align(&methods)
+    )
+}
+
+fn to_json(outcome: &Outcome, arithmetic: &str, splits: &[(u64, Outcome)]) -> Value {
+    let methods = |outcome: &Outcome| -> Vec<Value> {
+        let all = outcome.methods.iter().map(|(method, judgement, agreement)| {
+            let accuracy = judgement.score.accuracy();
+            json!({ "method": method.to_string(), "accuracy": accuracy, "agreement": agreement })
+        });
+        all.collect()
+    };
+    let splits = splits.iter().map(|(seed, outcome)| {
+        let accuracy = outcome.float.judgement.score.accuracy();
+        json!({ "seed": seed, "f32": { "accuracy": accuracy }, "methods": methods(outcome) })
+    });
+    json!({
+        "arithmetic": arithmetic,
+        "f32": outcome.float.to_json::<Images>(),
+        "int8": outcome.int8.to_json::<Images>(),
+        "methods": methods(outcome),
+        "splits": splits.collect::<Vec<_>>(),
+    })
+}
