@@ -75,7 +75,9 @@ fn trained(args: &Args, job: &Job<Images>) -> Result<ResNet, TrainError> {
     match job.recipe.model.weights {
         Some(_) => job.trained(),
         None => {
-            let (_, model) = job.run(&args.run.output(), None)?;
+            let output = args.run.output();
+            let (_, model) = job.run(&output, None)?;
+            model.save_weights(&output.join("model.safetensors"))?;
             job.in_f32(model)
         }
     }
@@ -83,9 +85,10 @@ fn trained(args: &Args, job: &Job<Images>) -> Result<ResNet, TrainError> {
 
 fn quantized(args: &Args, job: &Job<Images>, methods: &[Method]) -> Result<Outcome, TrainError> {
     let folder = tempfile::tempdir().map_err(TrainError::io("temporary folder".as_ref()))?;
-    let network = trained(args, job)?;
+    let trained = trained(args, job)?;
     // A copy of its own, so that nothing but its tensors is counted.
-    let (network, resident) = job.resident(|| job.in_f32(network.clone()))?;
+    let (network, resident) = job.resident(|| job.in_f32(trained.clone()))?;
+    drop(trained);
     let float = job.float_side(&network, resident, &folder.path().join("f32.safetensors"))?;
     let session = job.calibrate(network, args.calibrate, None)?;
     let mut judged = Vec::new();

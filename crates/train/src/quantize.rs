@@ -90,8 +90,7 @@ impl<T: Quantizes> Job<T> {
     /// A trained network of this job without levers and in f32, on the device of inference.
     pub fn in_f32(&self, trained: T::Network) -> Result<T::Network, TrainError> {
         let facts = T::facts_of(&self.loaders);
-        let device = self.inference();
-        let network = T::init(&self.recipe, &facts, &device)?;
+        let network = T::init(&self.recipe, &facts, &self.device())?.valid();
         // A cast in front of a weight is no part of the record.
         let network = network
             .try_load_record(trained.valid().into_record())
@@ -103,8 +102,8 @@ impl<T: Quantizes> Job<T> {
     pub fn trained(&self) -> Result<T::Network, TrainError> {
         let facts = T::facts_of(&self.loaders);
         T::check(&self.recipe, &facts, self.chosen.backend)?;
-        let network = T::init(&self.recipe, &facts, &self.inference())?;
-        let network = T::load(&self.recipe, network)?;
+        let network = T::init(&self.recipe, &facts, &self.device())?;
+        let network = T::load(&self.recipe, network)?.valid();
         let network = T::with_levers(&self.recipe, Policy::FP32, network);
         make_parameters(&network);
         Ok(network)
@@ -113,7 +112,7 @@ impl<T: Quantizes> Job<T> {
     /// A quantized network from a file, built as the recipe says.
     pub fn load_quantized(&self, path: &Path) -> Result<T::Network, TrainError> {
         let facts = T::facts_of(&self.loaders);
-        let network = T::init(&self.recipe, &facts, &self.inference())?;
+        let network = T::init(&self.recipe, &facts, &self.device())?.valid();
         let network = T::with_levers(&self.recipe, Policy::FP32, network);
         Ok(file::load(T::without_norms(network), path)?.0)
     }

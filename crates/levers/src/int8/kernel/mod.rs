@@ -6,6 +6,8 @@ mod conv;
 mod levels;
 mod linear;
 mod product;
+#[cfg(test)]
+mod tests;
 mod tile;
 
 pub use conv::{Conv, conv2d};
