@@ -7,9 +7,9 @@ mod export;
 
 use std::path::{Path, PathBuf};
 
-use burn::module::Module;
+use burn::module::{Module, ModuleMapper, Param};
 use burn::store::ModuleRecord;
-use burn::tensor::{DType, Device, TensorData};
+use burn::tensor::{Bytes, DType, Device, Tensor as Floats, TensorData};
 use burn_pack::{Reader, Tensor, Writer};
 use leanburn_levers::int8::store;
 use serde::{Deserialize, Serialize};
@@ -146,7 +146,9 @@ pub fn load<M: Module>(model: M, path: &Path) -> Result<(M, Scheme), FileError> 
     let device = model.devices().into_iter().next().unwrap_or_default();
     let read = || -> Result<M, Box<dyn std::error::Error>> {
         let record = record(path, &device)?;
-        Ok(prepare(model.valid(), &manifest.layers).try_load_record(record)?)
+        Ok(prepare(model.valid(), &manifest.layers)
+            .try_load_record(record)?
+            .map(&mut Owned))
     };
     let model = read().map_err(|cause| failed(cause.to_string()))?;
     Ok((model, manifest.layers))
@@ -159,6 +161,24 @@ fn record(path: &Path, device: &Device) -> Result<ModuleRecord, Box<dyn std::err
     Ok(ModuleRecord::from_bytes(
         Writer::new(tensors).into_bytes()?,
     )?)
+}
+
+/// Gives every float tensor memory of its own: what is loaded shares the file's, which would stay as a whole.
+struct Owned;
+
+impl ModuleMapper for Owned {
+    fn map_float<const D: usize>(&mut self, param: Param<Floats<D>>) -> Param<Floats<D>> {
+        if matches!(param.dtype(), DType::QFloat(_)) {
+            return param;
+        }
+        param.map(|tensor| {
+            let (device, dtype) = (tensor.device(), tensor.dtype());
+            let data = tensor.into_data();
+            let bytes = Bytes::from_bytes_vec(data.as_bytes().to_vec());
+            let data = TensorData::from_bytes(bytes, data.shape().clone(), dtype);
+            Floats::from_data(data, (&device, dtype))
+        })
+    }
 }
 
 /// All tensors, the packed ones packed anew.

@@ -83,3 +83,18 @@ fn a_forward_never_holds_more_than_one_layer_in_float() {
     let integer = peak(&integers.model, &x);
     assert!(integer <= in_float, "{integer} {in_float}");
 }
+
+#[test]
+fn a_loaded_network_takes_no_more_than_its_integers() {
+    let _alone = alone();
+    let device = Device::flex();
+    let quantized = quantize(resnet50(&device), &Settings::default(), None).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("int8.bpk");
+    file::save(quantized.model, &quantized.scheme, None, &path).unwrap();
+    let disk = std::fs::metadata(&path).unwrap().len();
+    let config = ResNetConfig::new(Depth::R50, 1000).with_stem(Stem::Small);
+    let built = super::files::without_norms(config.init(&device));
+    let (_loaded, bytes) = resident(|| file::load(built, &path).unwrap().0);
+    assert!(bytes <= disk + disk / 50, "{bytes} for {disk} on disk");
+}

@@ -1,7 +1,10 @@
 //! Networks in integers on disk.
 
+use std::convert::Infallible;
 use std::fs;
 
+use burn::nn::BatchNorm;
+use burn::nn::conv::Conv2d;
 use burn::tensor::{Device, Tensor};
 use leanburn::compress::{Calibration, Method, Quantized, Settings, file, fold, quantize};
 use leanburn::models::{Depth, ResNet, ResNetConfig, Stem};
@@ -26,12 +29,17 @@ fn in_integers(device: &Device, keep_float: &[&str]) -> Quantized<ResNet> {
 /// A network of the same build and other weights.
 fn blank(device: &Device) -> ResNet {
     let config = ResNetConfig::new(Depth::R18, 10).with_stem(Stem::Small);
-    let model = config.with_width(8).init(device);
-    let keep = |mut conv: burn::nn::conv::Conv2d, norm: &burn::nn::BatchNorm| {
+    without_norms(config.with_width(8).init(device))
+}
+
+/// The shape that folding leaves.
+pub fn without_norms(model: ResNet) -> ResNet {
+    let keep = |mut conv: Conv2d, norm: &BatchNorm| {
         conv.bias = Some(norm.beta.clone());
-        Ok::<_, std::convert::Infallible>(conv)
+        Ok::<_, Infallible>(conv)
     };
-    model.fold_norms(keep).unwrap()
+    let Ok(model) = model.fold_norms(keep);
+    model
 }
 
 #[test]

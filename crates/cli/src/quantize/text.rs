@@ -64,12 +64,7 @@ fn sides<T: Quantizes>(outcome: &Outcome) -> Vec<Vec<String>> {
     let (float, int8) = (&outcome.float, &outcome.int8);
     let measure = T::MEASURE;
     let value = |side: &Side| format!("{:.3}{}", (measure.of)(&side.judgement.score), measure.unit);
-    let change = -measure.loss(&float.judgement.score, &int8.judgement.score);
-    let change = if measure.more_is_better {
-        change
-    } else {
-        -change
-    };
+    let change = gained::<T>(&float.judgement, &int8.judgement);
     let of = |label: &str, part: Option<Bytes>, whole: Option<Bytes>| {
         let ratio = part.zip(whole).filter(|(_, whole)| whole.0 > 0);
         let ratio = ratio.map(|(part, whole)| format!("{:.3}x", part.0 as f64 / whole.0 as f64));
@@ -83,7 +78,7 @@ fn sides<T: Quantizes>(outcome: &Outcome) -> Vec<Vec<String>> {
     let name = measure.key.replace('_', " ");
     let mut lines = vec![
         ["", "f32", "int8", ""].map(String::from).to_vec(),
-        vec![name, value(float), value(int8), format!("{change:+.3}")],
+        vec![name, value(float), value(int8), change],
         of("in memory", int8.resident, float.resident),
         of("on disk", Some(int8.disk), Some(float.disk)),
     ];
@@ -119,7 +114,7 @@ fn worst<T: Quantizes>(outcome: &Outcome) -> Vec<Vec<String>> {
         "in float",
     ];
     let mut lines = vec![head.map(String::from).to_vec()];
-    let now = &outcome.int8.judgement.score;
+    let now = &outcome.int8.judgement;
     for (path, judgement) in &outcome.worst {
         let layer = outcome
             .layers
@@ -142,19 +137,17 @@ fn worst<T: Quantizes>(outcome: &Outcome) -> Vec<Vec<String>> {
             ],
             None => [const { String::new() }; 3],
         });
-        let gain = T::MEASURE.loss(&judgement.score, now);
-        line.push(format!("{:+.3}{}", told_gain::<T>(gain), T::MEASURE.unit));
+        line.push(gained::<T>(now, judgement));
         lines.push(line);
     }
     lines
 }
 
-/// How the measure itself moves where a network becomes better by `gain`.
-fn told_gain<T: Quantizes>(gain: f64) -> f64 {
-    match T::MEASURE.more_is_better {
-        true => gain,
-        false => -gain,
-    }
+/// How the measure moves from one network to another.
+fn gained<T: Quantizes>(from: &Judgement, to: &Judgement) -> String {
+    let [before, after] = [from, to].map(|judgement| (T::MEASURE.of)(&judgement.score));
+    // Adding 0 turns -0 into 0.
+    format!("{:+.3}", after - before + 0.0)
 }
 
 /// The same, machine-readable.
