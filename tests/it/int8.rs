@@ -2,6 +2,7 @@
 
 mod bytes;
 mod files;
+mod job;
 mod transformer;
 
 use burn::module::Module;
@@ -291,7 +292,34 @@ fn a_network_survives_every_method_and_the_report_says_how() {
     }
 }
 
-/// Trap B66: one channel a hundred times louder, on the way through a network.
+/// Trap B66: a depthwise convolution whose channels differ a thousandfold, as folded norms leave them.
+#[test]
+fn a_quiet_depthwise_channel_survives() {
+    let _alone = alone();
+    for device in devices() {
+        let conv = Conv2dConfig::new([4, 4], [3, 3]).with_groups(4);
+        let mut layer: Conv2d = conv.with_bias(false).init(&device);
+        let ranges = Tensor::<1>::from_floats([0.01, 10.0, 0.01, 10.0], &device);
+        layer.weight = layer
+            .weight
+            .map(|weight| weight * ranges.reshape([4, 1, 1, 1]));
+        let x = random::<4>([2, 4, 9, 9], &device);
+        let quiet = |y: Tensor<4>| values(y.slice([0..2, 0..1]));
+        let wanted = quiet(layer.forward(x.clone()));
+        let error = |granularity| {
+            let settings = Settings {
+                granularity,
+                ..Settings::default()
+            };
+            let int8 = quantize(layer.clone(), &settings, None).unwrap();
+            relative_error(&quiet(int8.model.forward(x.clone())), &wanted)
+        };
+        let [channel, tensor] = [Granularity::Channel, Granularity::Tensor].map(error);
+        assert!(channel < 0.02 && tensor > 0.5, "{channel} {tensor}");
+    }
+}
+
+/// One channel a hundred times louder, on the way through a network.
 #[test]
 fn a_scale_per_channel_is_worth_twenty_decibels() {
     let _alone = alone();
