@@ -89,7 +89,7 @@ fn quantized(args: &Args, job: &Job<Images>, methods: &[Method]) -> Result<Outco
     // A copy of its own, so that nothing but its tensors is counted.
     let (network, resident) = job.resident(|| job.in_f32(trained.clone()))?;
     drop(trained);
-    let float = job.float_side(&network, resident, &folder.path().join("f32.safetensors"))?;
+    let mut float = job.float_side(&network, resident, &folder.path().join("f32.safetensors"))?;
     let session = job.calibrate(network, args.calibrate, None)?;
     let mut judged = Vec::new();
     let mut int8 = None;
@@ -102,7 +102,10 @@ fn quantized(args: &Args, job: &Job<Images>, methods: &[Method]) -> Result<Outco
         eprintln!("judging {method}");
         let judgement = match method {
             Method::Percentile(_) => {
-                let side = job.int8_side(&quantized, resident, &folder.path().join("int8.bpk"))?;
+                let path = folder.path().join("int8.bpk");
+                let mut side = job.int8_side(&quantized, resident, &path)?;
+                let seconds = job.time([&session.float, &quantized.model])?;
+                [float.seconds, side.seconds] = seconds.map(Some);
                 int8.insert(side).judgement.clone()
             }
             _ => job.judge(&quantized.model)?,
@@ -131,8 +134,7 @@ fn text(outcome: &Outcome, arithmetic: &str, splits: &[(u64, Outcome)]) -> Strin
         line(label, [float, int8].map(|side| size(of(side))))
     };
     let time = |side: &Side| {
-        side.judgement
-            .seconds
+        side.seconds
             .map_or(String::new(), |s| format!("{:.2} ms", 1e3 * s))
     };
     let mut lines = vec![

@@ -41,7 +41,7 @@ pub fn measure<T: Quantizes>(args: &Args, job: &Job<T>) -> Result<Outcome> {
     let folder = tempfile::tempdir()?;
     let (network, resident) = job.resident(|| job.trained())?;
     eprintln!("judging the network in f32");
-    let float = job.float_side(&network, resident, &folder.path().join("float.safetensors"))?;
+    let mut float = job.float_side(&network, resident, &folder.path().join("float.safetensors"))?;
     eprintln!("calibrating");
     let session = job.calibrate(network, args.calibrate, args.smooth)?;
     let (mut quantized, mut resident) = job.resident(|| session.quantize(&settings))?;
@@ -62,7 +62,9 @@ pub fn measure<T: Quantizes>(args: &Args, job: &Job<T>) -> Result<Outcome> {
         Some(path) => path.clone(),
         None => folder.path().join("int8.bpk"),
     };
-    let int8 = job.int8_side(&quantized, resident, &path)?;
+    let mut int8 = job.int8_side(&quantized, resident, &path)?;
+    let seconds = job.time([&session.float, &quantized.model])?;
+    [float.seconds, int8.seconds] = seconds.map(Some);
     if let Some(path) = &args.safetensors {
         job.export(&quantized, path)?;
     }

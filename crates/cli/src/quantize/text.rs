@@ -32,6 +32,9 @@ pub fn text<T: Quantizes>(job: &Job<T>, outcome: &Outcome) -> String {
         );
     }
     let quantized = outcome.layers.len();
+    if outcome.worst.is_empty() {
+        return text;
+    }
     text += &format!(
         "\nthe worst of {quantized} layers, by the noise in their output\n{}",
         align(&worst::<T>(outcome)),
@@ -90,8 +93,7 @@ fn sides<T: Quantizes>(outcome: &Outcome) -> Vec<Vec<String>> {
             float.forward_peaks[index],
         ));
     }
-    let seconds = |side: &Side| side.judgement.seconds;
-    if let (Some(before), Some(now)) = (seconds(float), seconds(int8)) {
+    if let (Some(before), Some(now)) = (float.seconds, int8.seconds) {
         let ms = |seconds: f64| format!("{:.2} ms", 1e3 * seconds);
         let ratio = format!("{:.2}x", now / before);
         lines.push(vec!["a sample".into(), ms(before), ms(now), ratio]);
@@ -146,8 +148,11 @@ fn worst<T: Quantizes>(outcome: &Outcome) -> Vec<Vec<String>> {
 /// How the measure moves from one network to another.
 fn gained<T: Quantizes>(from: &Judgement, to: &Judgement) -> String {
     let [before, after] = [from, to].map(|judgement| (T::MEASURE.of)(&judgement.score));
-    // Adding 0 turns -0 into 0.
-    format!("{:+.3}", after - before + 0.0)
+    let told = format!("{:+.3}", after - before);
+    match told == "-0.000" {
+        true => "+0.000".into(),
+        false => told,
+    }
 }
 
 /// The same, machine-readable.
@@ -213,7 +218,6 @@ pub fn loaded<T: Task>(
         let mut json = json!({
             "loss": judgement.score.loss(),
             "resident_bytes": resident.map(|bytes| bytes.0),
-            "seconds": judgement.seconds,
         });
         for (key, of) in T::MEASURES {
             json[*key] = of(&judgement.score).into();

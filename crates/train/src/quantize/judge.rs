@@ -8,6 +8,9 @@ use super::Quantizes;
 use crate::task::{Loaders, MicroBatch};
 use crate::{Job, Score, TrainError, Trainable};
 
+/// Forwards that are timed.
+const ROUNDS: usize = 5;
+
 /// A network on the validation data.
 #[derive(Clone, Debug)]
 pub struct Judgement {
@@ -15,8 +18,6 @@ pub struct Judgement {
     pub score: Score,
     /// The most likely answer to every sample, where networks are asked for one.
     pub answers: Option<Vec<i64>>,
-    /// Wall-clock seconds of a sample's forward and score, over all whole batches but the first.
-    pub seconds: Option<f64>,
 }
 
 impl Judgement {
@@ -31,29 +32,44 @@ impl Judgement {
 impl<T: Quantizes> Job<T> {
     /// Runs the validation data through a network without autodiff.
     pub fn judge(&self, network: &T::Network) -> Result<Judgement, TrainError> {
-        let (device, meter) = (self.inference(), Meter::new(&self.inference()));
+        let device = self.inference();
         let mut score = Score::default();
         let mut answers = Some(Vec::new());
-        let (mut seconds, mut timed) = (0.0, 0);
-        for (index, batch) in self.loaders.val().enumerate() {
-            let batch = batch?;
-            let samples = batch.visited();
-            let batch = batch.into_device(&device);
-            let start = Instant::now();
+        for batch in self.loaders.val() {
+            let batch = batch?.into_device(&device);
             score.add(network.score(batch.clone()));
-            meter.sync();
-            if index > 0 {
-                (seconds, timed) = (seconds + start.elapsed().as_secs_f64(), timed + samples);
-            }
             answers = answers.and_then(|mut all: Vec<i64>| {
                 all.extend(T::answers(network, batch)?);
                 Some(all)
             });
         }
-        Ok(Judgement {
-            score,
-            answers,
-            seconds: (timed > 0).then(|| seconds / timed as f64),
-        })
+        Ok(Judgement { score, answers })
+    }
+
+    /// Median wall-clock seconds of a sample's forward and score, of several networks that take turns on the first
+    /// validation batch.
+    pub fn time<const N: usize>(&self, networks: [&T::Network; N]) -> Result<[f64; N], TrainError> {
+        let (device, meter) = (self.inference(), Meter::new(&self.inference()));
+        let Some(batch) = self.loaders.val().next().transpose()? else {
+            return Ok([f64::NAN; N]);
+        };
+        let samples = batch.visited().max(1);
+        let batch = batch.into_device(&device);
+        let mut seconds = [const { Vec::new() }; N];
+        // The first round warms up.
+        for round in 0..=ROUNDS {
+            for (network, seconds) in networks.iter().zip(&mut seconds) {
+                let start = Instant::now();
+                network.score(batch.clone());
+                meter.sync();
+                if round > 0 {
+                    seconds.push(start.elapsed().as_secs_f64() / samples as f64);
+                }
+            }
+        }
+        Ok(seconds.map(|mut all| {
+            all.sort_by(f64::total_cmp);
+            all[ROUNDS / 2]
+        }))
     }
 }

@@ -23,6 +23,8 @@ pub struct Side {
     pub disk: Bytes,
     /// Above that, the peak of a forward of [`BATCHES`]; `None` where the device has no exact peak.
     pub forward_peaks: [Option<Bytes>; 2],
+    /// Wall-clock seconds of a sample, see [`Job::time`].
+    pub seconds: Option<f64>,
 }
 
 impl Side {
@@ -36,7 +38,7 @@ impl Side {
             "disk_bytes": self.disk.0,
             "forward_peak": one,
             "forward_peak_64": many,
-            "seconds": self.judgement.seconds,
+            "seconds": self.seconds,
         });
         for (key, of) in T::MEASURES {
             json[*key] = of(&self.judgement.score).into();
@@ -100,6 +102,7 @@ impl<T: Quantizes> Job<T> {
             resident,
             disk: Bytes(disk),
             forward_peaks: BATCHES.map(|batch| self.forward_peak(network, batch)),
+            seconds: None,
         })
     }
 

@@ -18,7 +18,7 @@ impl Quantizes for Text {
     const MEASURE: Measured = Measured {
         key: "bits_per_byte",
         of: Score::bits_per_byte,
-        unit: " bits per byte",
+        unit: "",
         more_is_better: false,
     };
 
