@@ -2,6 +2,8 @@
 
 #[path = "program/backends.rs"]
 mod backends;
+#[path = "program/quantize.rs"]
+mod quantize;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -12,8 +12,10 @@ use super::w8a8;
 use crate::support::alone;
 
 fn images() -> Recipe<Images> {
-    let mut recipe = Recipe::<Images>::default();
-    recipe.backend = BackendKind::Flex.into();
+    let mut recipe = Recipe::<Images> {
+        backend: BackendKind::Flex.into(),
+        ..Recipe::default()
+    };
     recipe.model.depth = "resnet18".parse().unwrap();
     recipe.model.width = 8;
     recipe.train.epochs = 8;
@@ -104,8 +106,10 @@ fn calibration_on_nothing_is_an_error() {
 }
 
 fn text(preset: &str) -> Recipe<Text> {
-    let mut recipe = Recipe::<Text>::default();
-    recipe.backend = BackendKind::Flex.into();
+    let mut recipe = Recipe::<Text> {
+        backend: BackendKind::Flex.into(),
+        ..Recipe::default()
+    };
     recipe.model.preset = preset.parse().unwrap();
     recipe.model.layers = Some(2);
     recipe.model.width = Some(64);

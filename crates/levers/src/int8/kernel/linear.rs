@@ -54,7 +54,7 @@ pub fn linear(
             row: |row: usize| &weight[row * outputs..][..outputs],
             zero_point: 0,
         };
-        let shared = Shared((&mut y[first * outputs..][..rows * outputs]).as_mut_ptr());
+        let shared = Shared(y[first * outputs..][..rows * outputs].as_mut_ptr());
         product(
             [rows, outputs, inputs],
             &left,
