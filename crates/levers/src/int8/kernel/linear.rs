@@ -1,14 +1,18 @@
-//! A dense layer on codes.
+//! A dense layer on levels.
 
 use rayon::prelude::*;
 
 use super::levels::levels;
 use super::product::{Bytes, product};
+use super::row::row;
 use crate::int8::Affine;
 use crate::ops::flex::product::Shared;
 
 /// Rows whose codes are held at a time.
 const ROWS: usize = 1024;
+
+/// Rows that are multiplied one by one: to pack the weights would cost more.
+const FEW: usize = 2;
 
 /// Values that a task quantizes.
 const TASK: usize = 1 << 15;
@@ -40,12 +44,43 @@ pub fn linear(
         "a bias an output"
     );
     let mut y = vec![0.0; rows * outputs];
+    if y.is_empty() {
+        return y;
+    }
     let mut codes = vec![0; rows.min(ROWS) * inputs];
     for first in (0..rows).step_by(ROWS) {
         let rows = ROWS.min(rows - first);
         let codes = &mut codes[..rows * inputs];
         quantize(&x[first * inputs..][..rows * inputs], input, codes);
         let codes = &*codes;
+        let shared = Shared(y[first * outputs..][..rows * outputs].as_mut_ptr());
+        let write = |row: usize, column: usize, sums: &[i32]| {
+            let columns = column..column + sums.len();
+            // SAFETY: each part of each row is handed out once.
+            let y = unsafe { shared.region(row * outputs + column, sums.len()) };
+            for ((y, sum), scale) in y.iter_mut().zip(sums).zip(&scales[columns.clone()]) {
+                *y = *sum as f32 * (input.scale * scale);
+            }
+            if let Some(bias) = bias {
+                for (y, bias) in y.iter_mut().zip(&bias[columns]) {
+                    *y += bias;
+                }
+            }
+        };
+        if rows <= FEW {
+            for index in 0..rows {
+                let codes = &codes[index * inputs..][..inputs];
+                let zero_point = i32::from(input.zero_point);
+                let left: Vec<i32> = codes
+                    .iter()
+                    .map(|code| i32::from(*code) - zero_point)
+                    .collect();
+                row(&left, weight, outputs, |column, sums| {
+                    write(index, column, sums)
+                });
+            }
+            continue;
+        }
         let left = Bytes {
             row: |row: usize| &codes[row * inputs..][..inputs],
             zero_point: i16::from(input.zero_point),
@@ -54,26 +89,7 @@ pub fn linear(
             row: |row: usize| &weight[row * outputs..][..outputs],
             zero_point: 0,
         };
-        let shared = Shared(y[first * outputs..][..rows * outputs].as_mut_ptr());
-        product(
-            [rows, outputs, inputs],
-            &left,
-            &right,
-            true,
-            |row, column, sums| {
-                let columns = column..column + sums.len();
-                // SAFETY: each part of each row is handed out once.
-                let y = unsafe { shared.region(row * outputs + column, sums.len()) };
-                for ((y, sum), scale) in y.iter_mut().zip(sums).zip(&scales[columns.clone()]) {
-                    *y = *sum as f32 * (input.scale * scale);
-                }
-                if let Some(bias) = bias {
-                    for (y, bias) in y.iter_mut().zip(&bias[columns]) {
-                        *y += bias;
-                    }
-                }
-            },
-        );
+        product([rows, outputs, inputs], &left, &right, true, write);
     }
     y
 }

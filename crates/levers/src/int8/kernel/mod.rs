@@ -6,6 +6,7 @@ mod conv;
 mod levels;
 mod linear;
 mod product;
+mod row;
 #[cfg(test)]
 mod tests;
 mod tile;

@@ -95,9 +95,18 @@ fn extremes_are_exact() {
         for weight in [127, -127] {
             let x = vec![255.0; 7 * inputs];
             let w = vec![weight; inputs * 19];
-            let got = linear([7, inputs, 19], &x, map, &w, &[1.0; 19], None);
             let sum = 255 * i64::from(weight) * inputs as i64;
-            exact(&got, &vec![sum; 7 * 19]);
+            for rows in [1, 7] {
+                let got = linear(
+                    [rows, inputs, 19],
+                    &x[..rows * inputs],
+                    map,
+                    &w,
+                    &[1.0; 19],
+                    None,
+                );
+                exact(&got, &vec![sum; rows * 19]);
+            }
         }
     }
 }
@@ -119,6 +128,8 @@ fn scales_and_biases_belong_to_their_outputs() {
 fn nothing_gives_nothing() {
     let map = Affine::spanning(-1.0, 1.0);
     assert!(linear([0, 3, 4], &[], map, &[1; 12], &[1.0; 4], None).is_empty());
+    let bias = linear([1, 0, 2], &[], map, &[], &[1.0; 2], Some(&[3.0, 4.0]));
+    assert_eq!(bias, [3.0, 4.0]);
     let conv = Conv {
         batch: 0,
         channels_in: 1,
