@@ -5,6 +5,7 @@ mod measure;
 mod subject;
 mod text;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -33,8 +34,8 @@ fn quantize<T: Quantizes>(args: &Args, recipe: Recipe<T>) -> Result<ExitCode> {
         out(&text::loaded::<T>(args.json, path, resident, &judgement))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if job.recipe.train.batch == 0 {
-        return Err(Wrong("--batch must be at least 1".into()).into());
+    for path in args.output.iter().chain(&args.safetensors) {
+        writable(path)?;
     }
     let result = measure::measure(args, &job)?;
     out(&match args.json {
@@ -42,4 +43,17 @@ fn quantize<T: Quantizes>(args: &Args, recipe: Recipe<T>) -> Result<ExitCode> {
         false => text::text(&job, &result),
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a place for a file that is none, before the work and not after it.
+fn writable(path: &Path) -> Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let why = match folder {
+        _ if path.is_dir() => "is a folder, and a file is to be written",
+        Some(folder) if !folder.is_dir() => "lies in a folder that is not there",
+        _ => return Ok(()),
+    };
+    Err(Wrong(format!("{} {why}", path.display())).into())
 }

@@ -2,13 +2,22 @@
 
 use crate::ObserveError;
 
+/// Names in an error: not more than can be read.
+fn some(names: &[String]) -> String {
+    const MOST: usize = 12;
+    match names.len().checked_sub(MOST) {
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} others", names[..MOST].join(", ")),
+    }
+}
+
 /// Why a network is not quantized.
 #[derive(Debug, thiserror::Error)]
 pub enum QuantizeError {
     /// Layers whose inputs nobody saw.
     #[error(
         "no inputs seen of {}: run batches through the watched network before, or quantize only the weights of \
-         these layers", .0.join(", ")
+         these layers", some(.0)
     )]
     Uncalibrated(Vec<String>),
     /// Inputs that no range can contain.
@@ -23,7 +32,7 @@ pub enum QuantizeError {
     #[error("the weight of {0} has values that are no numbers: load sound weights")]
     Weight(String),
     /// A name that no layer has.
-    #[error("no layer is called {name}; there are {}", .known.join(", "))]
+    #[error("no layer is called {name}; there are {}", some(.known))]
     Unknown {
         /// As asked.
         name: String,
@@ -37,6 +46,6 @@ pub enum QuantizeError {
     )]
     Taken(String),
     /// No layer to quantize.
-    #[error("no convolution, linear layer or embedding is left to quantize")]
+    #[error("no convolution, linear layer or embedding is left to quantize: leave fewer in float")]
     Nothing,
 }

@@ -62,7 +62,10 @@ impl Manifest {
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let failed = |cause: String| FileError::of(path, cause);
         // Burn's reader would look for another file where this one is missing.
-        let reader = Reader::from_file_exact(path).map_err(|cause| failed(cause.to_string()))?;
+        let reader = Reader::from_file_exact(path).map_err(|cause| match path.is_file() {
+            true => failed(format!("not a whole burnpack file: {cause}")),
+            false => failed(cause.to_string()),
+        })?;
         let text = reader.metadata().get(KEY).ok_or_else(|| {
             failed(format!(
                 "no network in integers: there is no '{KEY}' in its metadata"

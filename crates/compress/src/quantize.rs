@@ -24,6 +24,27 @@ pub struct Settings {
     pub weight_only: Vec<String>,
 }
 
+impl Settings {
+    /// Whether every name is one of these layers', and not all are left in float.
+    pub fn check(&self, layers: &[Layer]) -> Result<(), QuantizeError> {
+        for name in self.keep_float.iter().chain(&self.weight_only) {
+            if !layers.iter().any(|layer| within(name, &layer.path)) {
+                return Err(QuantizeError::Unknown {
+                    name: name.clone(),
+                    known: layers.iter().map(|layer| layer.path.clone()).collect(),
+                });
+            }
+        }
+        match layers
+            .iter()
+            .all(|layer| named(&self.keep_float, &layer.path))
+        {
+            true => Err(QuantizeError::Nothing),
+            false => Ok(()),
+        }
+    }
+}
+
 /// A layer's way from f32 to integers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerReport {
@@ -128,15 +149,7 @@ fn chosen<M: Module>(
     found: Vec<Layer>,
     settings: &Settings,
 ) -> Result<(Vec<Layer>, Vec<Layer>), QuantizeError> {
-    let names = settings.keep_float.iter().chain(&settings.weight_only);
-    for name in names {
-        if !found.iter().any(|layer| within(name, &layer.path)) {
-            return Err(QuantizeError::Unknown {
-                name: name.clone(),
-                known: found.into_iter().map(|layer| layer.path).collect(),
-            });
-        }
-    }
+    settings.check(&found)?;
     let devices = model.devices();
     let packs = |layer: &Layer| {
         devices

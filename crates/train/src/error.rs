@@ -66,10 +66,10 @@ pub enum TrainError {
     #[error(transparent)]
     Layers(#[from] QuantizeError),
     /// A norm that cannot be folded.
-    #[error("{0}")]
+    #[error(transparent)]
     Fold(#[from] FoldError),
     /// A norm that cannot be smoothed.
-    #[error("{0}")]
+    #[error(transparent)]
     Smooth(#[from] SmoothError),
     /// A file of a network in integers.
     #[error(transparent)]
@@ -130,7 +130,7 @@ impl TrainError {
                 | Self::Precision(_)
                 | Self::LossScale(_)
                 | Self::Smooth(_)
-                | Self::Layers(QuantizeError::Unknown { .. })
+                | Self::Layers(QuantizeError::Unknown { .. } | QuantizeError::Nothing)
         )
     }
 }

@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     pub backend: Option<Backend>,
     /// Training samples that the ranges of inputs are chosen from.
-    #[arg(long, value_name = "N", default_value_t = 512)]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = at_least_one)]
     pub calibrate: usize,
     /// How: minmax, average, percentile (99.99), percentile:99.9, entropy, mse, or none for weights only.
     #[arg(long, value_name = "NAME", value_parser = parse_method)]
@@ -52,14 +52,14 @@ pub struct Args {
     #[arg(long, value_name = "WHAT", default_value = "channel", value_parser = parse_granularity)]
     pub scales: Granularity,
     /// Move large activations into weights first (SmoothQuant): 0 leaves them, 1 moves all, 0.5 is usual.
-    #[arg(long, value_name = "ALPHA")]
+    #[arg(long, value_name = "ALPHA", allow_negative_numbers = true, value_parser = parse_alpha)]
     pub smooth: Option<f32>,
     /// Leave at most N layers in float, those that suffer most first, until --max-drop is met.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub keep_float: usize,
     /// How much worse the network may be before --keep-float leaves another layer: in points of accuracy, or in
     /// bits per byte.
-    #[arg(long, value_name = "X", default_value_t = 0.1)]
+    #[arg(long, value_name = "X", default_value_t = 0.1, allow_negative_numbers = true, value_parser = finite)]
     pub max_drop: f64,
     /// A layer to leave in float, or the beginning of its name, such as layer4; may be repeated.
     #[arg(long, value_name = "NAME")]
@@ -89,6 +89,27 @@ fn parse_method(text: &str) -> Result<MethodFlag, String> {
             Ok(method) => Ok(MethodFlag(Some(method))),
             Err(error) => Err(format!("{error}, or none")),
         },
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("want a number of samples, at least 1".into()),
+        Ok(samples) => Ok(samples),
+    }
+}
+
+fn parse_alpha(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(alpha) if (0.0..=1.0).contains(&alpha) => Ok(alpha),
+        _ => Err("want a number from 0 to 1".into()),
+    }
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        _ => Err("want a number".into()),
     }
 }
 

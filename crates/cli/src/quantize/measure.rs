@@ -1,10 +1,10 @@
 //! The work: calibrate, quantize, judge, layer by layer.
 
 use anyhow::Result;
-use leanburn_compress::{Method, Outputs, PERCENTILE, Quantized, Settings};
+use leanburn_compress::{Method, Outputs, PERCENTILE, Quantized, Settings, layers};
 use leanburn_levers::int8::Arithmetic;
-use leanburn_train::Job;
 use leanburn_train::quantize::{Judgement, Kept, Quantizes, Side, worst_first};
+use leanburn_train::{Job, TrainError};
 
 use super::Args;
 
@@ -40,6 +40,9 @@ pub fn measure<T: Quantizes>(args: &Args, job: &Job<T>) -> Result<Outcome> {
     let mut settings = args.settings(usual);
     let folder = tempfile::tempdir()?;
     let (network, resident) = job.resident(|| job.trained())?;
+    settings
+        .check(&layers(&network))
+        .map_err(TrainError::from)?;
     eprintln!("judging the network in f32");
     let mut float = job.float_side(&network, resident, &folder.path().join("float.safetensors"))?;
     eprintln!("calibrating");
@@ -89,14 +92,14 @@ pub fn measure<T: Quantizes>(args: &Args, job: &Job<T>) -> Result<Outcome> {
             .iter()
             .map(|layer| layer.path.clone())
             .collect(),
-        layers: layers(quantized, &outputs),
+        layers: told(quantized, &outputs),
         kept,
         worst,
         settings,
     })
 }
 
-fn layers<M>(quantized: Quantized<M>, outputs: &Outputs) -> Vec<LayerOutcome> {
+fn told<M>(quantized: Quantized<M>, outputs: &Outputs) -> Vec<LayerOutcome> {
     let reports = quantized.layers.into_iter().map(|report| LayerOutcome {
         output: outputs.noise(&report.layer.path).map(|noise| noise.sqnr()),
         report,

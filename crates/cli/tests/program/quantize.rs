@@ -101,6 +101,9 @@ fn wrong_use_is_one_line() {
     fails(&["--run", "a", "--weights", "b"], "cannot be used with");
     fails(&["--method", "kl"], "percentile");
     fails(&["--scales", "row"], "use channel or tensor");
+    fails(&["--calibrate", "0"], "at least 1");
+    fails(&["--smooth", "-1"], "from 0 to 1");
+    fails(&["--max-drop", "nan"], "want a number");
 }
 
 #[test]
