@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use leanburn_compress::{Granularity, Method, Settings};
 use leanburn_train::Backend;
 
-/// Store a trained network's weights as int8 and round its inputs to uint8, and print what that does to
-/// accuracy, memory, disk and time, layer by layer.
-///
-/// Ranges of inputs are calibrated on the training data, everything is judged on the validation data. Images are
-/// quantized with their inputs, text in its weights only unless --method says otherwise.
+/// Flags of `leanburn quantize`.
 #[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Ranges of inputs are chosen on the training data, and networks judged on the validation data. Images \
+                  are quantized with their inputs, by percentile; text in its weights only, unless --method says \
+                  otherwise. docs/quantization.md has more."
+)]
 pub struct Args {
     /// resnet18 to resnet152, or tiny, small, medium, large, xl, llama-7b, bert-base.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["run", "from"])]
