@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use leanburn::compress::{Method, Settings};
 use leanburn::levers::int8::Arithmetic;
-use leanburn::memory::table::{align, size};
-use leanburn::memory::{Bytes, CountingAllocator};
+use leanburn::memory::CountingAllocator;
+use leanburn::memory::table::align;
 use leanburn::models::ResNet;
-use leanburn::train::quantize::{BATCHES, Judgement, Side};
+use leanburn::train::quantize::{Judgement, Side, side_by_side};
 use leanburn::train::{ImageArgs, Images, Job, RunArgs, TrainError, exit_code, interrupt};
 use serde_json::{Value, json};
 
@@ -125,66 +125,35 @@ fn percent(share: f64) -> String {
 }
 
 fn text(outcome: &Outcome, arithmetic: &str, splits: &[(u64, Outcome)]) -> String {
-    let (float, int8) = (&outcome.float, &outcome.int8);
-    let line = |label: &str, cells: [String; 2]| {
-        let [float, int8] = cells;
-        vec![label.to_owned(), float, int8]
-    };
-    let both = |label: &str, of: &dyn Fn(&Side) -> Option<Bytes>| {
-        line(label, [float, int8].map(|side| size(of(side))))
-    };
-    let time = |side: &Side| {
-        side.seconds
-            .map_or(String::new(), |s| format!("{:.2} ms", 1e3 * s))
-    };
     let mut lines = vec![
-        line("", ["f32".into(), "int8".into()]),
-        both("weights in memory", &|side| side.resident),
-        both("weights on disk", &|side| Some(side.disk)),
-    ];
-    for (index, batch) in BATCHES.iter().enumerate() {
-        let label = format!("forward of {batch}, above that");
-        lines.push(both(&label, &move |side| side.forward_peaks[index]));
-    }
-    lines.push(line("an image", [float, int8].map(time)));
-    let mut methods = vec![
         ["inputs by", "accuracy", "change", "same answers"]
             .map(String::from)
             .to_vec(),
     ];
-    let accuracy = float.judgement.score.accuracy();
-    methods.push(vec!["(f32)".into(), percent(accuracy)]);
-    let told = |label: String, now: f64, before: f64, agreement: f64| {
-        vec![
-            label,
-            percent(now),
-            format!("{:+.2}", 100.0 * (now - before)),
-            percent(agreement),
-        ]
+    let mut tell = |of: &Outcome, name: &dyn Fn(Method, f64) -> String| {
+        let before = of.float.judgement.score.accuracy();
+        for (method, judgement, agreement) in &of.methods {
+            let now = judgement.score.accuracy();
+            let change = format!("{:+.2}", 100.0 * (now - before));
+            lines.push(vec![
+                name(*method, before),
+                percent(now),
+                change,
+                percent(*agreement),
+            ]);
+        }
     };
-    methods.extend(
-        outcome
-            .methods
-            .iter()
-            .map(|(method, judgement, agreement)| {
-                told(
-                    method.to_string(),
-                    judgement.score.accuracy(),
-                    accuracy,
-                    *agreement,
-                )
-            }),
-    );
+    tell(outcome, &|method, _| method.to_string());
     for (seed, other) in splits {
-        let (_, judgement, agreement) = &other.methods[0];
-        let before = other.float.judgement.score.accuracy();
-        let label = format!("split {seed} ({})", percent(before));
-        methods.push(told(label, judgement.score.accuracy(), before, *agreement));
+        tell(other, &|_, before| {
+            format!("split {seed} ({})", percent(before))
+        });
     }
+    let sides = side_by_side::<Images>(&outcome.float, &outcome.int8);
     format!(
         "{arithmetic} arithmetic\n\n{}\n{}",
-        align(&lines),
-        align(&methods)
+        align(&sides),
+        align(&lines)
     )
 }
 

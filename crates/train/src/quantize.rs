@@ -19,7 +19,7 @@ use crate::{Job, Score, TrainError, Trainable};
 
 pub use judge::Judgement;
 pub use keep::{Kept, worst_first};
-pub use side::{BATCHES, Side};
+pub use side::{Side, side_by_side};
 
 /// A task whose networks can be stored in integers.
 pub trait Quantizes: Builds<Batch: Clone> {
@@ -66,6 +66,15 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// How its value moves from one score to another.
+    pub fn change(&self, from: &Score, to: &Score) -> String {
+        let told = format!("{:+.3}", (self.of)(to) - (self.of)(from));
+        match told == "-0.000" {
+            true => "+0.000".into(),
+            false => told,
+        }
+    }
+
     /// How much worse `now` is than `before`, in [`unit`](Self::unit); negative where it is better.
     pub fn loss(&self, before: &Score, now: &Score) -> f64 {
         let difference = (self.of)(before) - (self.of)(now);

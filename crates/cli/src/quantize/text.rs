@@ -5,7 +5,7 @@ use std::path::Path;
 use leanburn_compress::Granularity;
 use leanburn_memory::Bytes;
 use leanburn_memory::table::{align, size};
-use leanburn_train::quantize::{BATCHES, Judgement, Quantizes, Side};
+use leanburn_train::quantize::{Judgement, Quantizes, side_by_side};
 use leanburn_train::task::Loaders;
 use leanburn_train::{Job, Task};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub fn text<T: Quantizes>(job: &Job<T>, outcome: &Outcome) -> String {
         T::model_name(&job.recipe.model),
         job.loaders.name(),
         what(outcome),
-        align(&sides::<T>(outcome)),
+        align(&side_by_side::<T>(&outcome.float, &outcome.int8)),
     );
     if !outcome.in_float.is_empty() {
         text += &format!("\nin float: {}\n", outcome.in_float.join(", "));
@@ -62,49 +62,6 @@ fn what(outcome: &Outcome) -> String {
     format!("int8 weights with a scale per {each}, {inputs}{smooth}")
 }
 
-/// f32 and int8 side by side.
-fn sides<T: Quantizes>(outcome: &Outcome) -> Vec<Vec<String>> {
-    let (float, int8) = (&outcome.float, &outcome.int8);
-    let measure = T::MEASURE;
-    let value = |side: &Side| format!("{:.3}{}", (measure.of)(&side.judgement.score), measure.unit);
-    let change = gained::<T>(&float.judgement, &int8.judgement);
-    let of = |label: &str, part: Option<Bytes>, whole: Option<Bytes>| {
-        let ratio = part.zip(whole).filter(|(_, whole)| whole.0 > 0);
-        let ratio = ratio.map(|(part, whole)| format!("{:.3}x", part.0 as f64 / whole.0 as f64));
-        vec![
-            label.to_owned(),
-            size(whole),
-            size(part),
-            ratio.unwrap_or_default(),
-        ]
-    };
-    let name = measure.key.replace('_', " ");
-    let mut lines = vec![
-        ["", "f32", "int8", ""].map(String::from).to_vec(),
-        vec![name, value(float), value(int8), change],
-        of("in memory", int8.resident, float.resident),
-        of("on disk", Some(int8.disk), Some(float.disk)),
-    ];
-    for (index, batch) in BATCHES.iter().enumerate() {
-        let label = format!("forward of {batch}, above that");
-        lines.push(of(
-            &label,
-            int8.forward_peaks[index],
-            float.forward_peaks[index],
-        ));
-    }
-    if let (Some(before), Some(now)) = (float.seconds, int8.seconds) {
-        let ms = |seconds: f64| format!("{:.2} ms", 1e3 * seconds);
-        let ratio = format!("{:.2}x", now / before);
-        lines.push(vec!["a sample".into(), ms(before), ms(now), ratio]);
-    }
-    if let Some(agreement) = int8.judgement.agreement(&float.judgement) {
-        let told = format!("{:.2} %", 100.0 * agreement);
-        lines.push(vec!["same answer".into(), String::new(), told]);
-    }
-    lines
-}
-
 fn worst<T: Quantizes>(outcome: &Outcome) -> Vec<Vec<String>> {
     let head = [
         "",
@@ -116,7 +73,7 @@ fn worst<T: Quantizes>(outcome: &Outcome) -> Vec<Vec<String>> {
         "in float",
     ];
     let mut lines = vec![head.map(String::from).to_vec()];
-    let now = &outcome.int8.judgement;
+    let now = &outcome.int8.judgement.score;
     for (path, judgement) in &outcome.worst {
         let layer = outcome
             .layers
@@ -139,20 +96,10 @@ fn worst<T: Quantizes>(outcome: &Outcome) -> Vec<Vec<String>> {
             ],
             None => [const { String::new() }; 3],
         });
-        line.push(gained::<T>(now, judgement));
+        line.push(T::MEASURE.change(now, &judgement.score));
         lines.push(line);
     }
     lines
-}
-
-/// How the measure moves from one network to another.
-fn gained<T: Quantizes>(from: &Judgement, to: &Judgement) -> String {
-    let [before, after] = [from, to].map(|judgement| (T::MEASURE.of)(&judgement.score));
-    let told = format!("{:+.3}", after - before);
-    match told == "-0.000" {
-        true => "+0.000".into(),
-        false => told,
-    }
 }
 
 /// The same, machine-readable.

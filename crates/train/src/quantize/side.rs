@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use leanburn_compress::{Quantized, file};
+use leanburn_memory::table::size;
 use leanburn_memory::{Bytes, Meter};
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use super::{Judgement, Quantizes};
 use crate::{Job, TrainError, Trainable};
 
 /// Batches whose forward is measured.
-pub const BATCHES: [usize; 2] = [1, 64];
+const BATCHES: [usize; 2] = [1, 64];
 
 /// One form of a network.
 #[derive(Clone, Debug)]
@@ -21,7 +22,7 @@ pub struct Side {
     pub resident: Option<Bytes>,
     /// Its file.
     pub disk: Bytes,
-    /// Above that, the peak of a forward of [`BATCHES`]; `None` where the device has no exact peak.
+    /// Above that, the peak of a forward of 1 and of 64 samples; `None` where the device has no exact peak.
     pub forward_peaks: [Option<Bytes>; 2],
     /// Wall-clock seconds of a sample, see [`Job::time`].
     pub seconds: Option<f64>,
@@ -45,6 +46,43 @@ impl Side {
         }
         json
     }
+}
+
+/// Both forms as cells, line by line: what, f32, int8, and their ratio or difference.
+pub fn side_by_side<T: Quantizes>(float: &Side, int8: &Side) -> Vec<Vec<String>> {
+    let measure = T::MEASURE;
+    let value = |side: &Side| format!("{:.3}{}", (measure.of)(&side.judgement.score), measure.unit);
+    let sizes = |label: String, whole: Option<Bytes>, part: Option<Bytes>| {
+        let ratio = part.zip(whole).filter(|(_, whole)| whole.0 > 0);
+        let ratio = ratio.map(|(part, whole)| format!("{:.3}x", part.0 as f64 / whole.0 as f64));
+        vec![label, size(whole), size(part), ratio.unwrap_or_default()]
+    };
+    let mut lines = vec![
+        ["", "f32", "int8", ""].map(String::from).to_vec(),
+        vec![
+            measure.key.replace('_', " "),
+            value(float),
+            value(int8),
+            measure.change(&float.judgement.score, &int8.judgement.score),
+        ],
+        sizes("in memory".into(), float.resident, int8.resident),
+        sizes("on disk".into(), Some(float.disk), Some(int8.disk)),
+    ];
+    let peaks = float.forward_peaks.into_iter().zip(int8.forward_peaks);
+    for (batch, (float, int8)) in BATCHES.iter().zip(peaks) {
+        let label = format!("forward of {batch}, above that");
+        lines.push(sizes(label, float, int8));
+    }
+    if let (Some(before), Some(now)) = (float.seconds, int8.seconds) {
+        let ms = |seconds: f64| format!("{:.2} ms", 1e3 * seconds);
+        let ratio = format!("{:.2}x", now / before);
+        lines.push(vec!["a sample".into(), ms(before), ms(now), ratio]);
+    }
+    if let Some(agreement) = int8.judgement.agreement(&float.judgement) {
+        let told = format!("{:.2} %", 100.0 * agreement);
+        lines.push(vec!["same answer".into(), String::new(), told]);
+    }
+    lines
 }
 
 impl<T: Quantizes> Job<T> {
