@@ -69,13 +69,6 @@ impl Calibration {
         })
     }
 
-    /// Batches that a layer has seen; 0 for one that is not there.
-    pub fn batches(&self, layer: &str) -> u64 {
-        self.seen
-            .get(layer)
-            .map_or(0, |inputs| inputs.lock().observer.batches())
-    }
-
     /// `max|x_j|` of each input channel `j` of a linear layer, `None` for another and before any batch.
     pub fn largest(&self, layer: &str) -> Option<Vec<f32>> {
         let seen = self.seen.get(layer)?.lock();

@@ -51,13 +51,6 @@ pub struct Layer {
     pub shape: Vec<usize>,
 }
 
-impl Layer {
-    /// Of its weight.
-    pub fn elements(&self) -> usize {
-        self.shape.iter().product()
-    }
-}
-
 /// All Burn layers of a module that have a weight in integers, or could have one, in the module's order.
 pub fn layers<M: Module>(module: &M) -> Vec<Layer> {
     Walk::over(module).found

@@ -36,7 +36,7 @@ pub use method::{AVERAGING, Method, MethodError, PERCENTILE};
 pub use observer::{ObserveError, Observer};
 pub use outputs::Outputs;
 pub use quantize::{InputReport, LayerReport, Quantized, Settings, quantize};
-pub use range::{Range, RangeError};
+pub use range::Range;
 pub use scheme::{LayerScheme, Scheme};
 pub use smooth::{SmoothError, smooth};
 pub use tensors::Noise;

@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn errors_by_hand() {
-        let levels = Levels::of(Range::new(-5.0, 250.0).unwrap().affine());
+        let levels = Levels::of(Range::around_zero(-5.0, 250.0).affine());
         let close = |low: f64, high: f64, expected: f64| {
             let error = levels.error(low, high);
             assert!((error - expected).abs() < 1e-9, "{low} {high} {error}");

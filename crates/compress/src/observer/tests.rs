@@ -93,7 +93,7 @@ fn one_value_repeated_is_kept_whole() {
             let observer = observer(&[values]);
             for method in Method::ALL {
                 let range = observer.range(method).unwrap();
-                assert_eq!(range, Range::new(x, x).unwrap(), "{method}");
+                assert_eq!(range, Range::around_zero(x, x), "{method}");
                 assert_eq!(observer.saturated(range), 0.0);
             }
         }
@@ -126,7 +126,7 @@ fn the_least_squared_error_is_found() {
     let values: Vec<f32> = gaussian(20_000).iter().map(|x| x.abs().powi(3)).collect();
     let range = observer(&[&values]).range(Method::Mse).unwrap();
     let largest = values.iter().copied().fold(0.0, f32::max);
-    let candidates = (1..=200).map(|i| Range::new(0.0, largest * i as f32 / 200.0).unwrap());
+    let candidates = (1..=200).map(|i| Range::around_zero(0.0, largest * i as f32 / 200.0));
     let best = candidates.map(|range| squared_error(&values, range));
     let best = best.fold(f64::INFINITY, f64::min);
     let found = squared_error(&values, range);
