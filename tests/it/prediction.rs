@@ -226,7 +226,7 @@ fn the_peak_is_made_of_named_tensors_and_the_timeline_adds_up() {
         first.tensor
     );
     // 4.1 billion multiplications with their additions an image, three times for both gradients.
-    let arithmetic = prediction.arithmetic.unwrap() as f64 / 8.0;
+    let arithmetic = prediction.arithmetic().unwrap() as f64 / 8.0;
     assert!(
         (0.95..1.01).contains(&(arithmetic / (6.0 * 4.09e9))),
         "{arithmetic}"

@@ -22,6 +22,7 @@ pub mod allocator;
 pub mod bytes;
 pub mod catalogue;
 pub mod census;
+pub mod chain;
 mod compare;
 pub mod device;
 pub mod extrapolate;

@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::trace::{Buffer, Operation, Replay, Runtime, Trace, arithmetic};
+use crate::trace::{Buffer, Rates, Replay, Runtime, Trace, Work};
 use crate::{Bytes, Known, Ledger, Mark, Measurement, Phase, Row};
+use rows::Step;
 
 /// How a prediction was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,8 +79,9 @@ pub struct Prediction {
     pub refused: Option<String>,
     /// The ten largest tensors at the peak.
     pub largest: Vec<Largest>,
-    /// Floating-point operations of the step's products and convolutions, where the method counts them.
-    pub arithmetic: Option<u64>,
+    /// What every kernel of forward and backward of one micro-batch computes and moves, and those of an update;
+    /// empty where the method does not count them.
+    pub work: [Vec<Work>; 2],
     /// How it was made.
     pub method: Method,
     /// How far to trust it.
@@ -113,13 +115,13 @@ impl Prediction {
             }
             Err(refusal) => Some(refusal),
         };
-        let step = rows::Step::of(&replay, index)?;
+        let step = Step::of(&replay, index)?;
         Some(Self {
             largest: step.largest(trace, &replay, runtime),
             timeline: step.timeline(&replay),
             phases: step.phases(),
             blocks: step.blocks.clone(),
-            arithmetic: Some(arithmetic(step.operations(trace))),
+            work: Step::of(&replay, 2 * window - 1)?.work(trace),
             method: Method::Trace,
             confidence: match runtime {
                 Runtime::Flex => Some(FLEX),
@@ -135,6 +137,20 @@ impl Prediction {
     pub fn needed(&self) -> Bytes {
         let allocator = self.rows.get(Row::Allocator).unwrap_or_default();
         Bytes(self.peak.0.saturating_add(allocator.0))
+    }
+
+    /// Floating-point operations of the step's products and convolutions, where the method counts them.
+    pub fn arithmetic(&self) -> Option<u64> {
+        let [micro_step, update] = &self.work;
+        let kernels = micro_step.iter().chain(update).map(Work::arithmetic);
+        (!micro_step.is_empty()).then(|| kernels.fold(0, u64::saturating_add))
+    }
+
+    /// Seconds that an update of so many micro-batches takes at best, where the method counts them.
+    pub fn seconds(&self, rates: Rates, accumulate: usize) -> Option<f64> {
+        let [micro_step, update] = &self.work;
+        let each = rates.seconds(micro_step);
+        (!micro_step.is_empty()).then(|| accumulate as f64 * each + rates.seconds(update))
     }
 
     /// The part that a measurement has too.
@@ -205,7 +221,7 @@ impl From<Measurement> for Prediction {
             blocks: Vec::new(),
             refused: None,
             largest: Vec::new(),
-            arithmetic: None,
+            work: Default::default(),
             method: Method::Formula,
             confidence: None,
         }

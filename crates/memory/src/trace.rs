@@ -4,7 +4,6 @@
 //! record comes along as [`Note`]s in the stream of operations: the marks of the step, and which
 //! operations are one [`Kernel`] on some backend. [`Replay`] follows the buffers.
 
-mod arithmetic;
 mod dtypes;
 mod flex;
 pub mod gemm;
@@ -15,9 +14,10 @@ mod replay;
 pub(crate) mod reserved;
 mod runtime;
 mod session;
+mod work;
 
-pub use arithmetic::arithmetic;
 pub use operation::{Operation, Use};
 pub use replay::{Buffer, Moment, Replay};
 pub use runtime::Runtime;
 pub use session::{AsOne, Kernel, Note, Trace, TraceError, as_one, is_tracing, note, trace};
+pub use work::{Counter, Rates, Work};

@@ -250,20 +250,25 @@ impl ResNet {
 
     /// Stem and blocks, as handles on the same parameters.
     fn pieces(&self) -> Vec<Piece> {
-        let outputs = match self.chain.policy.cheap {
-            true => Output::Recomputed,
-            false => Output::Kept,
-        };
+        let mut outputs = self
+            .chain
+            .cheap(1 + self.blocks().count())
+            .into_iter()
+            .map(|cheap| match cheap {
+                true => Output::Recomputed,
+                false => Output::Kept,
+            });
+        let mut outputs = || outputs.next().expect("one for each");
         let stem = Piece::Stem(StemPiece {
             conv1: self.conv1.clone(),
             tail: StemTail {
                 bn1: self.bn1.clone(),
                 maxpool: self.maxpool.clone(),
             },
-            outputs,
+            outputs: outputs(),
         });
         let blocks = self.blocks().cloned().map(|mut block| {
-            block.outputs = outputs;
+            block.outputs = outputs();
             Piece::Block(block)
         });
         std::iter::once(stem).chain(blocks).collect()

@@ -141,7 +141,7 @@ impl Pulled {
         windows: [f64; 2],
     ) -> Self {
         let saves = i128::from(base.needed().0) - i128::from(prediction.needed().0);
-        let arithmetic = base.arithmetic.zip(prediction.arithmetic);
+        let arithmetic = base.arithmetic().zip(prediction.arithmetic());
         let more = |(before, after)| (after as f64 * windows[1]) / (before as f64 * windows[0]);
         Self {
             lever,

@@ -8,7 +8,6 @@ use std::fs;
 use std::path::Path;
 
 use burn::tensor::Device;
-use leanburn_levers::checkpoint::Segmentation;
 use leanburn_levers::{CheckpointPolicy, Offload, Policy};
 use serde::{Deserialize, Serialize};
 
@@ -128,7 +127,7 @@ impl<T: Task> Recipe<T> {
         if self.precision.policy != "auto" {
             self.precision.policy.parse::<Policy>()?;
         }
-        if self.offload == Offload::Host && self.checkpoint.segments == Segmentation::None {
+        if self.offload == Offload::Host && !self.checkpoint.has_segments() {
             return Err(TrainError::Recipe(format!(
                 "offload = host moves the inputs of recomputed blocks, and checkpoint = {} recomputes \
                  none; use every-block, every:N or sqrt",

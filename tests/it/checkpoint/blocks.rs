@@ -195,7 +195,7 @@ fn a_resnet_by_every_policy() {
             "every:3",
             "sqrt",
             "sqrt+cheap",
-            "segments:0..4",
+            "schedule:(2,(1)),1c,host(1c,2),1",
         ] {
             let policy: CheckpointPolicy = text.parse().unwrap();
             let model = model.clone().with_checkpoint(policy, Offload::None);

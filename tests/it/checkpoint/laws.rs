@@ -105,7 +105,9 @@ fn policies() -> impl Strategy<Value = String> {
         Just("every-block".to_owned()),
         Just("sqrt+cheap".to_owned()),
         (1usize..4).prop_map(|n| format!("every:{n}")),
-        (0usize..3, 1usize..6).prop_map(|(a, b)| format!("segments:{a}..{}", a + b)),
+        (1usize..3, 1usize..6).prop_map(|(a, b)| format!("schedule:{a},({b})")),
+        // Segments inside segments, three deep.
+        (1usize..4, 1usize..3).prop_map(|(a, b)| format!("schedule:({a},(1,({b})),host(1)),(2)")),
     ]
 }
 

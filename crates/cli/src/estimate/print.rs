@@ -86,7 +86,7 @@ pub fn json<T: Builds>(
         "memory": to_json(Some(&prediction.step()), None),
         "method": prediction.method.name(),
         "confidence": prediction.confidence.map(|c| json!({ "median": c.median, "worst": c.worst })),
-        "arithmetic": prediction.arithmetic,
+        "arithmetic": prediction.arithmetic(),
         "fits": budget.map(|budget| budget.holds(prediction).is_sure()),
         "budget": budget.map(|budget| budget.memory.0),
         "head_room": budget.map(|budget| budget.head_room().0),

@@ -2,6 +2,7 @@
 
 use burn::backend::DispatchTensor;
 use burn::module::Module;
+use leanburn_memory::chain::{Piece, Schedule};
 
 use super::{Checkpoint, CheckpointPolicy, Offload, Tensors};
 use crate::ops::probe_dispatch;
@@ -27,28 +28,55 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Runs all blocks on `value`; block `i` ends at memory probe `i`.
-    pub fn run<L: Link>(&self, blocks: &[L], mut value: L::Value) -> L::Value {
-        let checkpoint = Checkpoint {
-            preserve_rng: self.random,
-            offload: self.offload,
-            ..Checkpoint::default()
-        };
-        for (range, again) in self.policy.segments.pieces(blocks.len()) {
-            if again {
-                let last = range.end - 1;
-                let segment = blocks[range].to_vec();
-                value = checkpoint.run(&segment, value, |blocks, value| {
-                    blocks.iter().fold(value, |value, block| block.step(value))
-                });
-                value = probed(value, last);
-            } else {
-                for index in range {
-                    value = probed(blocks[index].step(value), index);
-                }
-            }
+    /// Runs all blocks on `value`; block `i` stands between the memory probes `i` and `i + 1`.
+    pub fn run<L: Link>(&self, blocks: &[L], value: L::Value) -> L::Value {
+        let schedule = self.policy.schedule(blocks.len());
+        let mut value = probed(value, 0);
+        let mut start = 0;
+        for piece in &schedule.0 {
+            let end = start + piece.blocks();
+            value = match piece {
+                Piece::Kept { .. } => (start..end).fold(value, |value, index| {
+                    probed(blocks[index].step(value), index + 1)
+                }),
+                Piece::Again { .. } => probed(self.piece(piece, &blocks[start..end], value), end),
+            };
+            start = end;
         }
         value
+    }
+
+    /// For each of so many blocks, whether it goes without the outputs of its norms and activations.
+    pub fn cheap(&self, blocks: usize) -> Vec<bool> {
+        self.policy.schedule(blocks).cheap()
+    }
+
+    fn pieces<L: Link>(&self, schedule: &Schedule, blocks: &[L], mut value: L::Value) -> L::Value {
+        let mut start = 0;
+        for piece in &schedule.0 {
+            let end = start + piece.blocks();
+            value = self.piece(piece, &blocks[start..end], value);
+            start = end;
+        }
+        value
+    }
+
+    fn piece<L: Link>(&self, piece: &Piece, blocks: &[L], value: L::Value) -> L::Value {
+        let Piece::Again { pieces, parked } = piece else {
+            return blocks.iter().fold(value, |value, block| block.step(value));
+        };
+        let checkpoint = Checkpoint {
+            preserve_rng: self.random,
+            offload: match parked {
+                true => Offload::Host,
+                false => self.offload,
+            },
+            ..Checkpoint::default()
+        };
+        let (chain, pieces) = (self.clone(), pieces.clone());
+        checkpoint.run(&blocks.to_vec(), value, move |blocks, value| {
+            chain.pieces(&pieces, blocks, value)
+        })
     }
 }
 

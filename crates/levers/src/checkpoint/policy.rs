@@ -1,9 +1,9 @@
 //! Which blocks of a chain are recomputed, and where their inputs wait.
 
 use std::fmt;
-use std::ops::Range;
 use std::str::FromStr;
 
+use leanburn_memory::chain::{Piece, Schedule, ScheduleError};
 use serde::{Deserialize, Serialize};
 
 /// Why a checkpoint policy was refused.
@@ -12,12 +12,15 @@ pub enum CheckpointError {
     /// The text names no policy.
     #[error(
         "unknown checkpoint policy '{0}': use none, cheap, every-block, every:N, sqrt, or one of \
-         the last three with '+cheap'"
+         the last three with '+cheap', or schedule:PIECES"
     )]
     Unknown(String),
     /// `every:0`, or no number at all.
     #[error("checkpoint policy '{0}': want a number of blocks from 1 on after 'every:'")]
     Every(String),
+    /// No schedule after `schedule:`.
+    #[error("checkpoint policy 'schedule:': {0}")]
+    Schedule(#[from] ScheduleError),
     /// The text names no place.
     #[error("unknown offload '{0}': use none or host")]
     Offload(String),
@@ -37,15 +40,15 @@ pub enum Segmentation {
     /// `ceil(sqrt(n))` segments: both what is kept and what is recomputed at once grow like the
     /// square root of the depth (Chen et al. 2016, <https://arxiv.org/abs/1604.06174>).
     Sqrt,
-    /// Exactly these; blocks outside are kept, and there is no exception for the last. Ranges that
-    /// reach over the end of the chain, or back over an earlier one, are cut.
-    Ranges(Vec<Range<usize>>),
+    /// Exactly this, as a planner writes it; there is no exception for the last. What is over the end of the
+    /// chain is cut, and what is missing is kept.
+    Schedule(Schedule),
 }
 
 /// What a model recomputes.
 ///
 /// String forms: `none`, `cheap`, `every-block`, `every:2`, `sqrt`, and `every-block+cheap` and so
-/// on.
+/// on, and `schedule:` with a [`Schedule`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct CheckpointPolicy {
@@ -80,48 +83,42 @@ impl CheckpointPolicy {
     }
 }
 
-impl Segmentation {
-    /// A chain of `blocks` in order, cut: each piece, and whether it is recomputed.
-    pub fn pieces(&self, blocks: usize) -> Vec<(Range<usize>, bool)> {
-        let size = match self {
-            Self::None => return whole(0..blocks),
-            Self::Every(size) => (*size).max(1),
-            Self::Sqrt => blocks.div_ceil(ceil_sqrt(blocks).max(1)).max(1),
-            Self::Ranges(ranges) => return around(ranges, blocks),
+impl CheckpointPolicy {
+    /// What becomes of a chain of so many blocks.
+    pub fn schedule(&self, blocks: usize) -> Schedule {
+        let size = match &self.segments {
+            Segmentation::None => blocks,
+            Segmentation::Every(size) => (*size).max(1),
+            Segmentation::Sqrt => blocks.div_ceil(ceil_sqrt(blocks).max(1)),
+            Segmentation::Schedule(schedule) => return schedule.fit(blocks),
         };
-        let starts = (0..blocks).step_by(size);
-        starts
-            .map(|start| {
-                let end = (start + size).min(blocks);
-                (start..end, end < blocks)
-            })
-            .collect()
+        let cheap = self.cheap;
+        let starts = (0..blocks).step_by(size.max(1));
+        let pieces = starts.map(|start| {
+            let kept = Piece::Kept {
+                blocks: size.min(blocks - start),
+                cheap,
+            };
+            match start + size < blocks {
+                true => Piece::Again {
+                    pieces: Schedule(vec![kept]),
+                    parked: false,
+                },
+                false => kept,
+            }
+        });
+        Schedule(pieces.collect())
+    }
+
+    /// Whether inputs of recomputed blocks are kept.
+    pub fn has_segments(&self) -> bool {
+        self.segments != Segmentation::None
     }
 }
 
 fn ceil_sqrt(n: usize) -> usize {
     let floor = n.isqrt();
     if floor * floor == n { floor } else { floor + 1 }
-}
-
-fn whole(range: Range<usize>) -> Vec<(Range<usize>, bool)> {
-    let kept = (!range.is_empty()).then_some((range, false));
-    kept.into_iter().collect()
-}
-
-fn around(ranges: &[Range<usize>], blocks: usize) -> Vec<(Range<usize>, bool)> {
-    let mut pieces = Vec::new();
-    let mut at = 0;
-    for range in ranges {
-        let (start, end) = (range.start.max(at), range.end.min(blocks));
-        if start < end {
-            pieces.extend(whole(at..start));
-            pieces.push((start..end, true));
-            at = end;
-        }
-    }
-    pieces.extend(whole(at..blocks));
-    pieces
 }
 
 impl fmt::Display for CheckpointPolicy {
@@ -132,14 +129,7 @@ impl fmt::Display for CheckpointPolicy {
             Segmentation::Every(1) => f.write_str("every-block"),
             Segmentation::Every(size) => write!(f, "every:{size}"),
             Segmentation::Sqrt => f.write_str("sqrt"),
-            Segmentation::Ranges(ranges) => {
-                f.write_str("segments:")?;
-                for (index, Range { start, end }) in ranges.iter().enumerate() {
-                    let comma = if index == 0 { "" } else { "," };
-                    write!(f, "{comma}{start}..{end}")?;
-                }
-                Ok(())
-            }
+            Segmentation::Schedule(schedule) => return write!(f, "schedule:{schedule}"),
         }?;
         f.write_str(if self.cheap { "+cheap" } else { "" })
     }
@@ -151,6 +141,9 @@ impl FromStr for CheckpointPolicy {
     fn from_str(text: &str) -> Result<Self, CheckpointError> {
         if text == "cheap" {
             return Ok(Self::CHEAP);
+        }
+        if let Some(schedule) = text.strip_prefix("schedule:") {
+            return Ok(Self::of(Segmentation::Schedule(schedule.parse()?)));
         }
         let (segments, cheap) = match text.strip_suffix("+cheap") {
             Some(segments) => (segments, true),
@@ -166,15 +159,6 @@ impl FromStr for CheckpointPolicy {
                     Ok(size) if size > 0 => Segmentation::Every(size),
                     _ => return Err(CheckpointError::Every(text.to_owned())),
                 },
-                Some(("segments", ranges)) => ranges
-                    .split(',')
-                    .map(|range| {
-                        let (start, end) = range.split_once("..")?;
-                        Some(start.parse().ok()?..end.parse().ok()?)
-                    })
-                    .collect::<Option<_>>()
-                    .map(Segmentation::Ranges)
-                    .ok_or_else(unknown)?,
                 _ => return Err(unknown()),
             },
         };
@@ -234,40 +218,28 @@ impl FromStr for Offload {
 mod tests {
     use super::*;
 
-    fn sizes(text: &str, blocks: usize) -> Vec<(usize, bool)> {
+    fn cut(text: &str, blocks: usize) -> String {
         let policy: CheckpointPolicy = text.parse().unwrap();
-        let pieces = policy.segments.pieces(blocks);
-        let mut at = 0;
-        for (range, _) in &pieces {
-            assert_eq!(range.start, at, "{text}: no gap, no overlap");
-            assert!(!range.is_empty());
-            at = range.end;
-        }
-        assert_eq!(at, blocks);
-        pieces
-            .into_iter()
-            .map(|(range, again)| (range.len(), again))
-            .collect()
+        let schedule = policy.schedule(blocks);
+        assert_eq!(schedule.blocks(), blocks, "{text}: no gap, no overlap");
+        schedule.to_string()
     }
 
     #[test]
     fn chains_are_cut_as_said_and_the_last_piece_is_kept() {
-        assert_eq!(sizes("none", 5), [(5, false)]);
-        assert_eq!(sizes("cheap", 5), [(5, false)]);
-        assert_eq!(sizes("every-block", 3), [(1, true), (1, true), (1, false)]);
-        assert_eq!(sizes("every:2", 5), [(2, true), (2, true), (1, false)]);
-        assert_eq!(sizes("every:9", 5), [(5, false)]);
-        assert_eq!(
-            sizes("sqrt", 12),
-            [(3, true), (3, true), (3, true), (3, false)]
-        );
-        assert_eq!(sizes("sqrt", 48).last(), Some(&(6, false)));
-        assert_eq!(sizes("sqrt", 0), []);
-        assert_eq!(sizes("sqrt", 1), [(1, false)]);
-        assert_eq!(
-            sizes("segments:1..3,2..9", 5),
-            [(1, false), (2, true), (2, true)]
-        );
+        assert_eq!(cut("none", 5), "5");
+        assert_eq!(cut("cheap", 5), "5c");
+        assert_eq!(cut("every-block", 3), "2*(1),1");
+        assert_eq!(cut("every-block+cheap", 3), "2*(1c),1c");
+        assert_eq!(cut("every:2", 5), "2*(2),1");
+        assert_eq!(cut("every:9", 5), "5");
+        assert_eq!(cut("sqrt", 12), "3*(3),3");
+        assert!(cut("sqrt", 48).ends_with(",6"));
+        assert_eq!(cut("sqrt", 0), "");
+        assert_eq!(cut("none", 0), "");
+        assert_eq!(cut("sqrt", 1), "1");
+        assert_eq!(cut("schedule:1,(2),(7c)", 5), "1,(2),(2c)");
+        assert_eq!(cut("schedule:(2,host(1))", 5), "(2,host(1)),2");
     }
 
     #[test]
@@ -280,7 +252,7 @@ mod tests {
             "sqrt",
             "sqrt+cheap",
             "every:2+cheap",
-            "segments:0..2,3..5+cheap",
+            "schedule:(2),1,(1c,(3))",
         ] {
             let policy: CheckpointPolicy = text.parse().unwrap();
             assert_eq!(policy.to_string(), text);
@@ -295,7 +267,7 @@ mod tests {
             "all",
             "none+cheap",
             "every",
-            "segments:3",
+            "segments:0..3",
             "cheap+cheap",
         ] {
             let error = text.parse::<CheckpointPolicy>().unwrap_err();
@@ -304,6 +276,10 @@ mod tests {
         for text in ["every:0", "every:x", "every:"] {
             let error = text.parse::<CheckpointPolicy>().unwrap_err();
             assert_eq!(error, CheckpointError::Every(text.into()));
+        }
+        for text in ["schedule:", "schedule:0", "schedule:2+cheap"] {
+            let error = text.parse::<CheckpointPolicy>().unwrap_err();
+            assert!(matches!(error, CheckpointError::Schedule(_)), "{error}");
         }
         assert!("disk".parse::<Offload>().is_err());
     }

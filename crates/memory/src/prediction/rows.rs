@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Buffer, Bytes, Largest, Mark, Operation, Phase, Replay, Row, Rows, Runtime, Trace};
+use super::{Buffer, Bytes, Largest, Mark, Phase, Replay, Row, Rows, Runtime, Trace};
+use crate::trace::{Counter, Work};
 
 /// How many tensors a report names.
 const NAMED: usize = 10;
@@ -41,9 +42,10 @@ impl Step {
                 .map(|(at, _)| *at)
         };
         let backward_end = at(Mark::BackwardEnd)?;
+        // Probe 0 stands before the first block.
         let blocks = own
             .iter()
-            .filter(|(_, mark)| matches!(mark, Mark::Forward(_)));
+            .filter(|(_, mark)| matches!(mark, Mark::Forward(1..)));
         Some(Self {
             window: marks[..first]
                 .iter()
@@ -58,9 +60,11 @@ impl Step {
         })
     }
 
-    /// What the trace holds of the step.
-    pub fn operations<'a>(&self, trace: &'a Trace) -> &'a [Operation] {
-        &trace.operations[self.start..self.end]
+    /// What forward and backward do, and then what the update does, where it is this step's.
+    pub fn work(&self, trace: &Trace) -> [Vec<Work>; 2] {
+        let ranges = [self.start..self.backward_end, self.backward_end..self.end];
+        let counter = Counter::new(trace);
+        ranges.map(|range| counter.work(range))
     }
 
     /// The operations of each phase, counted from the step's first.

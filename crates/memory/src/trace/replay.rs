@@ -5,6 +5,8 @@ mod kernel;
 #[cfg(test)]
 mod tests;
 
+pub(super) use kernel::kernel_end;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -135,7 +137,7 @@ impl Replay {
 }
 
 /// The last operation that touches each tensor.
-fn last_uses(trace: &Trace) -> HashMap<u64, usize> {
+pub(super) fn last_uses(trace: &Trace) -> HashMap<u64, usize> {
     let mut last = HashMap::new();
     for (at, operation) in trace.operations.iter().enumerate() {
         if let Operation::Run {

@@ -19,7 +19,7 @@ struct Inside<'a> {
 }
 
 /// One behind the end of the kernel that begins here.
-pub(super) fn kernel_end(trace: &Trace, begin: usize) -> usize {
+pub(in crate::trace) fn kernel_end(trace: &Trace, begin: usize) -> usize {
     let mut depth = 0;
     for (at, operation) in trace.operations.iter().enumerate().skip(begin) {
         match operation {
