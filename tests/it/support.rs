@@ -1,6 +1,7 @@
 //! What the topics share: devices, closed-form values, comparisons, and the heap to oneself.
 
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use burn::tensor::{Device, Distribution, Shape, Tensor};
 
@@ -23,7 +24,10 @@ pub fn is_flex(device: &Device) -> bool {
 /// The heap is one per process: tests that count it, and tests that would disturb them, hold this.
 pub fn alone() -> MutexGuard<'static, ()> {
     static HEAP: Mutex<()> = Mutex::new(());
-    HEAP.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    let guard = HEAP.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    // The thread of the test before frees its buffers only as it ends.
+    std::thread::sleep(Duration::from_millis(5));
+    guard
 }
 
 /// Runs on one thread: each worker of a CPU kernel has buffers of its own, so a peak depends on how many

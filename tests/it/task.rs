@@ -22,6 +22,7 @@ struct Lines;
 /// How many tokens of each line count; none of the first window.
 const COUNTED: [usize; 8] = [0, 0, 2, 0, 1, 4, 0, 1];
 
+#[derive(Clone)]
 struct Line(usize);
 
 struct AllLines;
@@ -116,7 +117,7 @@ fn another_task_trains_reports_and_resumes() {
         ..Recipe::default()
     };
     recipe.data.insert("context".into(), 4);
-    let mut job = Job::open(recipe).unwrap();
+    let mut job = Job::open_as_is(recipe).unwrap();
     let mut trainer = new_trainer(&job);
     assert!(
         job.describe(&trainer)

@@ -1,7 +1,6 @@
 //! `leanburn estimate`: one step, predicted; a curve over the batch; what each lever saves.
 
 mod args;
-mod budget;
 mod formula;
 mod levers;
 mod print;
@@ -12,14 +11,13 @@ use std::process::ExitCode;
 use anyhow::Result;
 use leanburn_train::{Images, Text, runtime};
 
-use crate::Wrong;
 use crate::print::{out, write};
 use crate::step::Kind;
 use crate::subject::{Given, Subject};
 use crate::timeline;
+use crate::{Wrong, budget};
 
 pub use args::Args;
-use budget::Budget;
 
 /// Runs the command; exit code 1 says that it does not fit.
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -43,7 +41,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn predict<T: leanburn_train::task::Builds>(args: &Args, subject: &Subject<T>) -> Result<ExitCode> {
-    let budget = Budget::of(args, runtime(subject.backend).has_pool())?;
+    let memory = args.memory.or(subject.recipe.memory);
+    let on_gpu = runtime(subject.backend).has_pool();
+    let budget = budget::budget(args.device.as_deref(), memory, on_gpu)?;
     let budget_of = budget.as_ref();
     if let Some(range) = &args.sweep {
         let sweep = sweep::Sweep::of(subject, *range, budget_of)?;

@@ -1,5 +1,6 @@
 //! The `leanburn` program.
 
+mod budget;
 mod compare;
 mod devices;
 mod estimate;

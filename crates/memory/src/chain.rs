@@ -25,6 +25,8 @@ pub use solve::{Plan, Plans};
 /// A chain of blocks with what each takes. Bytes are above what lives through the whole step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chain {
+    /// What lives through the whole step, besides all below.
+    pub base: u64,
     /// In the order of the forward.
     pub blocks: Vec<Block>,
     /// What comes out of the last block.

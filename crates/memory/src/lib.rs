@@ -19,6 +19,7 @@
 //! ```
 
 pub mod allocator;
+pub mod budget;
 pub mod bytes;
 pub mod catalogue;
 pub mod census;
@@ -41,8 +42,9 @@ pub mod table;
 pub mod trace;
 
 pub use allocator::CountingAllocator;
+pub use budget::{Budget, Fit};
 pub use bytes::{Bytes, BytesError};
-pub use catalogue::{Catalogue, CatalogueError, Gpu};
+pub use catalogue::{Catalogue, CatalogueError, Gpu, Instance};
 pub use census::{Census, Count, census};
 pub use compare::{Comparison, Difference, compare};
 pub use device::{Format, Properties, Space};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use leanburn_levers::{CheckpointPolicy, Offload};
+use leanburn_memory::Bytes;
 
 use crate::recipe::LossScaleRecipe;
 use crate::saved::{self, Saved};
@@ -38,7 +39,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "SCALE")]
     pub loss_scale: Option<String>,
     /// What the backward recomputes instead of finding it kept: none, cheap (norms and activations),
-    /// every-block, every:N (segments of N blocks), sqrt, or one of the last three with +cheap. Loss
+    /// every-block, every:N (segments of N blocks), sqrt, one of the last three with +cheap, or schedule:PIECES
+    /// as `leanburn plan` writes it. Loss
     /// and gradients stay as they are; docs/checkpointing.md has memory and time of each.
     #[arg(long, value_name = "POLICY")]
     pub checkpoint: Option<CheckpointPolicy>,
@@ -76,6 +78,10 @@ pub struct RunArgs {
     /// With --resume DIR: if the newest checkpoint is broken, use the newest good one before it.
     #[arg(long, requires = "resume")]
     pub resume_previous: bool,
+    /// The memory that a step may take, such as 8GiB: levers are pulled at the start, cheapest first, until it
+    /// fits.
+    #[arg(long, value_name = "BYTES")]
+    pub memory: Option<Bytes>,
     /// Start even where the step is predicted not to fit into the memory that is free.
     #[arg(long)]
     pub force: bool,
@@ -124,6 +130,7 @@ impl RunArgs {
         set(&mut recipe.backend, self.backend);
         set(&mut recipe.checkpoint, self.checkpoint.clone());
         set(&mut recipe.offload, self.offload);
+        recipe.memory = self.memory.or(recipe.memory);
         let train = &mut recipe.train;
         set(&mut train.batch, self.batch);
         set(&mut train.epochs, self.epochs);

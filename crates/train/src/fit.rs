@@ -122,7 +122,7 @@ fn walk<T: Task, M: Trainable<Batch = T::Batch>>(
     let mut at = start;
     let (mut losses, mut updates, mut lr) = (0.0, 0u64, 0.0);
     let (mut items, mut interrupted) = (0, false);
-    let mut batches = job.loaders.train(at.epoch, at.samples).peekable();
+    let mut batches = job.train(at.epoch, at.samples).peekable();
     log.start();
     while trainer.tried() < job.updates && !interrupted {
         let Some(batch) = batches.next().transpose()? else {
@@ -201,7 +201,7 @@ fn evaluate<T: Task, M: Trainable<Batch = T::Batch>>(
     let model = model.valid();
     let device = job.device().inner();
     let mut score = Score::default();
-    for batch in job.loaders.val() {
+    for batch in job.val() {
         score.add(model.score(batch?.into_device(&device)));
     }
     Ok(score)

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use burn::module::Module;
 use burn::tensor::Device;
+use leanburn_data::DataError;
 use leanburn_levers::{LossScaler, Policy};
 use leanburn_memory::{Bytes, Measurement, Meter, Prediction, census};
 
@@ -29,12 +30,22 @@ pub struct Job<T: Task> {
     pub updates: u64,
     /// Start even a step that is predicted not to fit.
     pub force: bool,
+    /// The window that every update sees, where it is to learn that by heart.
+    by_heart: Option<Vec<Micro<T>>>,
 }
 
+/// A micro-batch of a task, on the host.
+type Micro<T> = <<T as Task>::Loaders as Loaders>::Micro;
+
 impl<T: Task> Job<T> {
-    /// Chooses the device and opens the data.
-    pub fn open(recipe: Recipe<T>) -> Result<Self, TrainError> {
+    /// Chooses the device and opens the data. For tasks whose steps cannot be predicted; the others
+    /// [`open`](Self::open).
+    pub fn open_as_is(recipe: Recipe<T>) -> Result<Self, TrainError> {
         let chosen = choose(recipe.backend)?;
+        Self::on(chosen, recipe)
+    }
+
+    fn on(chosen: Chosen, recipe: Recipe<T>) -> Result<Self, TrainError> {
         let policy = recipe.policy(&chosen.device)?;
         let loaders = T::open(&recipe)?;
         Ok(Self {
@@ -44,7 +55,39 @@ impl<T: Task> Job<T> {
             loaders,
             policy,
             force: false,
+            by_heart: None,
         })
+    }
+
+    /// Makes every update see the first window of the first epoch, and judges on that: a loss that does not go to
+    /// nothing then is a mistake in model, data or learning rate.
+    pub fn learn_by_heart(&mut self) -> Result<(), TrainError> {
+        let window = self.loaders.train(0, 0).take(self.recipe.train.accumulate);
+        self.by_heart = Some(window.collect::<Result<_, _>>()?);
+        Ok(())
+    }
+
+    /// An epoch of training micro-batches, after the first `skip` samples of it.
+    pub fn train(
+        &self,
+        epoch: usize,
+        skip: usize,
+    ) -> Box<dyn Iterator<Item = Result<Micro<T>, DataError>> + '_> {
+        match &self.by_heart {
+            Some(window) => {
+                let again = window.iter().cycle().take(self.loaders.batches());
+                Box::new(again.cloned().map(Ok))
+            }
+            None => Box::new(self.loaders.train(epoch, skip)),
+        }
+    }
+
+    /// What to judge on.
+    pub fn val(&self) -> Box<dyn Iterator<Item = Result<Micro<T>, DataError>> + '_> {
+        match &self.by_heart {
+            Some(window) => Box::new(window.iter().cloned().map(Ok)),
+            None => Box::new(self.loaders.val()),
+        }
     }
 
     /// The device to train on.
@@ -136,6 +179,17 @@ impl<T: Task> Job<T> {
 }
 
 impl<T: Builds> Job<T> {
+    /// Chooses the device, plans the step where the recipe says how much memory there is, and opens the data.
+    ///
+    /// # Errors
+    ///
+    /// Among others, where no recipe fits into that memory.
+    pub fn open(recipe: Recipe<T>) -> Result<Self, TrainError> {
+        let chosen = choose(recipe.backend)?;
+        let recipe = room::planned(recipe, &chosen)?;
+        Self::on(chosen, recipe)
+    }
+
     /// The network of the recipe on this job's device. Its weights are made on the CPU, where that is compiled
     /// in, so that a seed means the same weights on every backend.
     pub fn network(&self) -> Result<T::Network, TrainError> {

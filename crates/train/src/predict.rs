@@ -54,9 +54,9 @@ pub fn runtime(backend: Backend) -> Runtime {
     }
 }
 
-type Traced = (Trace, Result<Vec<Known>, TrainError>);
+pub(crate) type Traced = (Trace, Result<Vec<Known>, TrainError>);
 
-fn traced<T: Builds>(
+pub(crate) fn traced<T: Builds>(
     recipe: &Recipe<T>,
     facts: &T::Facts,
     policy: Policy,

@@ -5,7 +5,7 @@ use std::time::Instant;
 use leanburn_memory::record::Point;
 use leanburn_memory::{Bytes, Measurement, Prediction};
 
-use crate::task::{Builds, Loaders, MicroBatch};
+use crate::task::{Builds, MicroBatch};
 use crate::{Job, TrainError};
 
 /// What the updates took.
@@ -41,7 +41,7 @@ impl<T: Builds> Job<T> {
         let device = self.device();
         let (mut losses, mut seconds) = (Vec::new(), Vec::new());
         let mut points = Vec::new();
-        let mut batches = (0..).flat_map(|epoch| self.loaders.train(epoch, 0));
+        let mut batches = (0..).flat_map(|epoch| self.train(epoch, 0));
         while trainer.tried() < updates {
             let start = Instant::now();
             for batch in batches.by_ref().take(self.recipe.train.accumulate) {

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use leanburn_levers::{CheckpointPolicy, Offload, Policy};
+use leanburn_memory::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{Backend, Schedule, Task, TrainError};
@@ -22,8 +23,11 @@ pub use tables::{Defaults, LossScaleRecipe, OptimizerRecipe, PrecisionRecipe, Tr
 pub struct Recipe<T: Task> {
     /// Where to compute.
     pub backend: Backend,
-    /// What the backward recomputes: `none`, `cheap`, `every-block`, `every:2`, `sqrt`, or one of the
-    /// last three with `+cheap`.
+    /// The memory that a step may take, such as `8GiB`: levers are pulled at the start until it fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    /// What the backward recomputes: `none`, `cheap`, `every-block`, `every:2`, `sqrt`, one of the
+    /// last three with `+cheap`, or `schedule:` with the pieces of the chain.
     pub checkpoint: CheckpointPolicy,
     /// Where the inputs of recomputed blocks wait: `none` (on the device) or `host`.
     pub offload: Offload,
@@ -49,6 +53,7 @@ impl<T: Task> Default for Recipe<T> {
         let defaults = T::defaults();
         Self {
             backend: Backend::default(),
+            memory: None,
             checkpoint: CheckpointPolicy::default(),
             offload: Offload::default(),
             model: T::Model::default(),

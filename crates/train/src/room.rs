@@ -1,8 +1,10 @@
 //! Whether a step fits, before it starts.
 
-use leanburn_memory::{Bytes, Prediction};
+use leanburn_memory::{Budget, Bytes, Prediction};
 
 use crate::levers::{Pulled, Target, pull};
+use crate::plan::{Keep, Planner, rates};
+use crate::predict::runtime;
 use crate::task::Builds;
 use crate::{Chosen, Job, Recipe, TrainError};
 
@@ -35,6 +37,41 @@ pub(crate) fn check<T: Builds>(job: &Job<T>, predicted: &Prediction) -> Result<(
         "{reason}; {}; --force starts it anyway",
         advice(pulled)
     )))
+}
+
+/// The recipe, with levers pulled until it fits into the memory that it names.
+pub(crate) fn planned<T: Builds>(
+    recipe: Recipe<T>,
+    chosen: &Chosen,
+) -> Result<Recipe<T>, TrainError> {
+    let Some(memory) = recipe.memory else {
+        return Ok(recipe);
+    };
+    let backend = chosen.backend;
+    let budget = Budget::of(memory, runtime(backend).has_pool());
+    let policy = |recipe: &Recipe<T>| recipe.policy(&chosen.device);
+    let target = Target {
+        facts: &T::data_facts(&recipe)?,
+        backend,
+        policy: &policy,
+    };
+    let planner = Planner::new(target, Keep::default(), rates(backend));
+    let plan = planner.plan(&recipe, &budget)?;
+    for step in &plan.steps {
+        let costs = step.told_costs();
+        eprintln!("plan: {}: {} needed; {costs}", step.lever, step.needed);
+    }
+    match plan.fit().is_sure() {
+        true => Ok(plan.recipe),
+        false => Err(TrainError::Room(format!(
+            "no recipe fits into memory = {memory}: the leanest step needs {}, for which memory = {} is enough; it is: \
+             checkpoint {}, {}",
+            plan.prediction.needed(),
+            plan.smallest_budget(),
+            plan.recipe.checkpoint,
+            plan.recipe.window(),
+        ))),
+    }
 }
 
 /// What the device has left; `None` where nobody says.

@@ -153,7 +153,7 @@ pub trait Loaders {
 }
 
 /// A micro-batch on the host.
-pub trait MicroBatch {
+pub trait MicroBatch: Clone {
     /// The same on a device.
     type Batch;
 

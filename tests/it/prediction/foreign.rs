@@ -54,6 +54,7 @@ impl Trainable for Foreign {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Foreigners;
 
+#[derive(Clone)]
 struct Nothing;
 
 impl MicroBatch for Nothing {

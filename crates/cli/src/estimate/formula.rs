@@ -8,7 +8,7 @@ use leanburn_memory::{Measurement, Phase, Table, to_json};
 use serde_json::json;
 
 use super::Args;
-use super::budget::{self, Budget};
+use crate::budget;
 use crate::print::out;
 
 /// What a device of the first pipeline stage needs.
@@ -33,7 +33,7 @@ pub fn run(args: &Args, transformer: &Transformer) -> Result<ExitCode> {
         kept_after_forward: None,
         rows: estimate.ledger().clone(),
     };
-    let budget = Budget::of(args, true)?;
+    let budget = budget::budget(args.device.as_deref(), args.memory, true)?;
     let fits = budget.as_ref().map(|budget| budget.fits(step.peak));
     if args.json {
         let object = json!({

@@ -1,12 +1,11 @@
 //! What each lever saves, for people and for programs.
 
 use anyhow::Result;
-use leanburn_memory::Bytes;
+use leanburn_memory::{Budget, Bytes};
 use leanburn_train::levers::{Pulled, pull};
 use leanburn_train::task::Builds;
 use serde_json::json;
 
-use super::budget::Budget;
 use crate::subject::Subject;
 
 /// All levers on one recipe, and whether it would fit with each.

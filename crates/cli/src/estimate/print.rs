@@ -1,12 +1,11 @@
 //! A prediction for people and for programs.
 
 use leanburn_memory::trace::Runtime;
-use leanburn_memory::{Bytes, Prediction, Table, to_json};
+use leanburn_memory::{Budget, Bytes, Prediction, Table, to_json};
 use leanburn_train::runtime;
 use leanburn_train::task::Builds;
 use serde_json::{Value, json};
 
-use super::budget::Budget;
 use crate::subject::Subject;
 
 pub fn text<T: Builds>(

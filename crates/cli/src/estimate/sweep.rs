@@ -1,12 +1,11 @@
 //! The peak over the batch, and the largest batch that fits.
 
 use anyhow::Result;
-use leanburn_memory::Bytes;
+use leanburn_memory::{Budget, Bytes};
 use leanburn_train::TrainError;
 use leanburn_train::task::Builds;
 use serde_json::json;
 
-use super::budget::Budget;
 use crate::subject::Subject;
 
 /// Predicted peaks.

@@ -49,6 +49,7 @@ impl Chain {
                 .collect(),
         };
         Some(Self {
+            base: kept.live(kept.forward[0]),
             blocks: (0..n).map(block).collect(),
             output: again.grown(n - 1),
             head: kept.above(kept.forward[n]..kept.backward[n], kept.forward[n]),

@@ -191,6 +191,7 @@ fn chain(longest: usize) -> impl Strategy<Value = Chain> {
         host,
     )
         .prop_map(|(blocks, output, head, host)| Chain {
+            base: 0,
             blocks,
             output,
             head,
@@ -277,6 +278,7 @@ fn equal_blocks_take_a_root_of_the_memory() {
         }],
     };
     let chain = Chain {
+        base: 0,
         blocks: vec![block; n],
         output: 1,
         head: 1,

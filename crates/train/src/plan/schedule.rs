@@ -1,0 +1,146 @@
+//! The checkpoint schedule that takes least time under a budget.
+
+use std::rc::Rc;
+
+use leanburn_levers::CheckpointPolicy;
+use leanburn_levers::checkpoint::{Offload, Segmentation};
+use leanburn_memory::chain::{Chain, Plan, Plans, Schedule};
+use leanburn_memory::{Budget, Prediction};
+
+use super::{HOST, Planner};
+use crate::predict::runtime;
+use crate::task::Builds;
+use crate::{Recipe, TrainError};
+
+/// A recipe that was predicted.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate<T: Builds> {
+    pub recipe: Recipe<T>,
+    pub prediction: Rc<Prediction>,
+    /// Seconds of an update.
+    pub seconds: f64,
+}
+
+/// How often a budget for the chain is corrected by what a trace of the whole step says.
+const TRIES: usize = 6;
+
+impl<T: Builds> Planner<'_, T> {
+    /// A recipe as it is.
+    pub(super) fn candidate(&self, recipe: &Recipe<T>) -> Result<Candidate<T>, TrainError> {
+        let prediction = self.predict(recipe)?;
+        let seconds = self.seconds(recipe, &prediction);
+        Ok(Candidate {
+            recipe: recipe.clone(),
+            prediction,
+            seconds: seconds.unwrap_or(f64::INFINITY),
+        })
+    }
+
+    /// The recipe with the fastest schedule that fits; `host` allows to park inputs there.
+    pub(super) fn scheduled(
+        &self,
+        recipe: &Recipe<T>,
+        budget: &Budget,
+        host: bool,
+    ) -> Result<Option<Candidate<T>>, TrainError> {
+        let Some(chain) = self.chain_with(recipe, host)? else {
+            return Ok(None);
+        };
+        let usable = budget.usable().0;
+        let room = usable.saturating_sub(chain.base);
+        // A little beyond: the chain's costs are bounds, and the trace may find less.
+        let plans = Plans::of(&chain, room + room / 8);
+        let mut limit = room;
+        let mut found: Option<Candidate<T>> = None;
+        for _ in 0..TRIES {
+            let Some(plan) = plans.within(limit) else {
+                break;
+            };
+            let candidate = self.with(recipe, &chain, &plan)?;
+            let needed = candidate.prediction.needed().0;
+            if !budget.holds(&candidate.prediction).is_sure() {
+                // What is found stays; a wider limit was one too many.
+                if found.is_some() {
+                    break;
+                }
+                let over = needed.saturating_sub(usable).max(limit / 256).max(1);
+                let below = plan.cost.peak.min(limit);
+                limit = below.saturating_sub(over);
+                continue;
+            }
+            let slack = usable - needed;
+            let is_better = found.as_ref().is_none_or(|f| candidate.seconds < f.seconds);
+            if is_better {
+                found = Some(candidate);
+            }
+            if plan.cost.extra == 0.0 || slack < usable / 64 || !is_better {
+                break;
+            }
+            limit = limit.saturating_add(slack);
+        }
+        Ok(found)
+    }
+
+    /// The recipe with the schedule that needs least.
+    pub(super) fn leanest(
+        &self,
+        recipe: &Recipe<T>,
+        host: bool,
+    ) -> Result<Candidate<T>, TrainError> {
+        let plain = self.candidate(recipe)?;
+        let Some(chain) = self.chain_with(recipe, host)? else {
+            return Ok(plain);
+        };
+        let all = chain.cost(&Schedule::default()).peak;
+        let frontier = Plans::of(&chain, all).frontier();
+        // The costs are bounds, so a neighbour may turn out leaner.
+        let mut leanest = plain;
+        for plan in frontier.iter().take(3) {
+            let candidate = self.with(recipe, &chain, plan)?;
+            if candidate.prediction.needed() < leanest.prediction.needed() {
+                leanest = candidate;
+            }
+        }
+        Ok(leanest)
+    }
+
+    fn with(
+        &self,
+        recipe: &Recipe<T>,
+        chain: &Chain,
+        plan: &Plan,
+    ) -> Result<Candidate<T>, TrainError> {
+        let recipe = Recipe {
+            checkpoint: named(&plan.schedule, chain.blocks.len()),
+            offload: Offload::None,
+            ..recipe.clone()
+        };
+        self.candidate(&recipe)
+    }
+
+    fn chain_with(&self, recipe: &Recipe<T>, host: bool) -> Result<Option<Rc<Chain>>, TrainError> {
+        let host = host && runtime(self.target.backend).has_pool();
+        let chain = self.chain(recipe)?;
+        Ok(chain.map(|chain| match host {
+            true => Rc::new(Chain {
+                host: Some(HOST),
+                ..(*chain).clone()
+            }),
+            false => chain,
+        }))
+    }
+}
+
+/// A schedule by its name, where it has one.
+fn named(schedule: &Schedule, blocks: usize) -> CheckpointPolicy {
+    let names = [
+        CheckpointPolicy::NONE,
+        CheckpointPolicy::CHEAP,
+        CheckpointPolicy::EVERY_BLOCK,
+        CheckpointPolicy::EVERY_BLOCK.with_cheap(),
+    ];
+    let mut names = names.into_iter();
+    names
+        .find(|policy| policy.schedule(blocks) == *schedule)
+        .unwrap_or_else(|| CheckpointPolicy::of(Segmentation::Schedule(schedule.clone())))
+}

@@ -1,0 +1,229 @@
+//! Which levers are pulled, in which order.
+
+use leanburn_levers::Precision;
+use leanburn_memory::{Budget, Bytes};
+
+use super::schedule::Candidate;
+use super::{Plan, Planner, Step};
+use crate::predict::runtime;
+use crate::task::Builds;
+use crate::{OptimizerKind, Recipe, TrainError};
+
+/// BatchNorm over a single sample is no norm.
+const SMALLEST_NORM: usize = 2;
+
+impl<T: Builds> Planner<'_, T> {
+    /// The cheapest recipe that fits; the leanest, where none does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`predict`](crate::predict).
+    pub fn plan(&self, recipe: &Recipe<T>, budget: &Budget) -> Result<Plan<T>, TrainError> {
+        let start = self.candidate(recipe)?;
+        let mut search = Search {
+            planner: self,
+            budget,
+            before: start.prediction.needed(),
+            now: start,
+            steps: Vec::new(),
+        };
+        search.run()?;
+        Ok(Plan {
+            seconds: self.seconds(&search.now.recipe, &search.now.prediction),
+            recipe: search.now.recipe,
+            prediction: search.now.prediction,
+            steps: search.steps,
+            before: search.before,
+            budget: budget.clone(),
+        })
+    }
+}
+
+struct Search<'a, 'b, T: Builds> {
+    planner: &'a Planner<'b, T>,
+    budget: &'a Budget,
+    before: Bytes,
+    now: Candidate<T>,
+    steps: Vec<Step>,
+}
+
+impl<T: Builds> Search<'_, '_, T> {
+    fn run(&mut self) -> Result<(), TrainError> {
+        if self.fits(&self.now) {
+            return Ok(());
+        }
+        for (lever, price, change) in T::levers() {
+            self.pull(lever, price, change)?;
+            if self.fits(&self.now) {
+                return Ok(());
+            }
+        }
+        self.halve_precision()?;
+        if self.fits(&self.now) || self.recompute()? {
+            return Ok(());
+        }
+        if !self.planner.keep.optimizer && self.now.recipe.optimizer.name == OptimizerKind::AdamW {
+            let price = "another optimizer with one moment; wants a smaller learning rate";
+            self.pull("optimizer lion", price, |recipe| {
+                recipe.optimizer.name = OptimizerKind::Lion;
+            })?;
+            if self.fits(&self.now) || self.recompute()? {
+                return Ok(());
+            }
+        }
+        self.give_all()
+    }
+
+    fn fits(&self, candidate: &Candidate<T>) -> bool {
+        self.budget.holds(&candidate.prediction).is_sure()
+    }
+
+    /// Changes the recipe, if that saves anything.
+    fn pull(
+        &mut self,
+        lever: &str,
+        price: &str,
+        change: impl Fn(&mut Recipe<T>),
+    ) -> Result<(), TrainError> {
+        let mut recipe = self.now.recipe.clone();
+        change(&mut recipe);
+        if recipe == self.now.recipe {
+            return Ok(());
+        }
+        let changed = self.planner.candidate(&recipe)?;
+        if changed.prediction.needed() < self.now.prediction.needed() {
+            self.take(lever.into(), price.into(), changed);
+        }
+        Ok(())
+    }
+
+    fn halve_precision(&mut self) -> Result<(), TrainError> {
+        let planner = self.planner;
+        let is_full = planner.policy(&self.now.recipe)?.compute == Precision::F32;
+        let half = planner.half;
+        let mut probe = self.now.recipe.clone();
+        probe.precision.policy = half.into();
+        // A device may lack the dtype.
+        if planner.keep.precision || !is_full || planner.policy(&probe).is_err() {
+            return Ok(());
+        }
+        let lever = format!("precision {half}");
+        let price = "products round to half precision; weights and sums stay f32";
+        self.pull(&lever, price, |recipe| {
+            recipe.precision.policy = half.into();
+        })
+    }
+
+    /// Checkpoint schedules, and micro-batches as small as it takes; whether that is enough.
+    fn recompute(&mut self) -> Result<bool, TrainError> {
+        let has_norm = self.has_batch_norm();
+        let mut found = self.fastest(!has_norm, false)?;
+        if found.is_none() && has_norm && !self.planner.keep.batch {
+            found = self.fastest(true, false)?;
+        }
+        if found.is_none() && self.has_host() {
+            let smaller = !has_norm || !self.planner.keep.batch;
+            found = self.fastest(smaller, true)?;
+        }
+        match found {
+            Some(found) => self.split_and_schedule(found).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The leanest of all, for the record.
+    fn give_all(&mut self) -> Result<(), TrainError> {
+        let smaller = !self.has_batch_norm() || !self.planner.keep.batch;
+        let recipe = self.micro_batches(smaller).pop();
+        let recipe = recipe.unwrap_or_else(|| self.now.recipe.clone());
+        let leanest = self.planner.leanest(&recipe, self.has_host())?;
+        self.split_and_schedule(leanest)
+    }
+
+    /// The fastest of all schedules and micro-batches that fit.
+    fn fastest(&self, smaller: bool, host: bool) -> Result<Option<Candidate<T>>, TrainError> {
+        let mut fastest: Option<Candidate<T>> = None;
+        for recipe in self.micro_batches(smaller) {
+            let Some(found) = self.planner.scheduled(&recipe, self.budget, host)? else {
+                continue;
+            };
+            let is_plain = found.recipe.checkpoint == Default::default();
+            if fastest.as_ref().is_none_or(|f| found.seconds < f.seconds) {
+                fastest = Some(found);
+            }
+            // Even smaller ones move the weights more often, and save nothing that is wanted.
+            if is_plain {
+                break;
+            }
+        }
+        Ok(fastest)
+    }
+
+    /// Recipes of as many samples an update; the largest micro-batch first.
+    fn micro_batches(&self, smaller: bool) -> Vec<Recipe<T>> {
+        let recipe = &self.now.recipe;
+        let (batch, accumulate) = (recipe.train.batch, recipe.train.accumulate);
+        let smallest = match self.has_batch_norm() {
+            true => SMALLEST_NORM.min(batch),
+            false => 1,
+        };
+        let lowest = if smaller { smallest } else { batch };
+        let sizes = (lowest..=batch).rev();
+        let sizes = sizes.filter(|size| batch.saturating_mul(accumulate).is_multiple_of(*size));
+        let of = |size: usize| {
+            let mut recipe = recipe.clone();
+            recipe.train.batch = size;
+            recipe.train.accumulate = batch * accumulate / size;
+            recipe
+        };
+        sizes.map(of).collect()
+    }
+
+    /// The way to a candidate, in the steps that it is made of.
+    fn split_and_schedule(&mut self, found: Candidate<T>) -> Result<(), TrainError> {
+        let (batch, accumulate) = (found.recipe.train.batch, found.recipe.train.accumulate);
+        if batch != self.now.recipe.train.batch {
+            let mut split = self.now.recipe.clone();
+            (split.train.batch, split.train.accumulate) = (batch, accumulate);
+            let price = match self.has_batch_norm() {
+                true => format!("BatchNorm sees {batch} at a time"),
+                false => "weights are read more often".into(),
+            };
+            let lever = format!("micro-batch {batch}, {accumulate} an update");
+            let split = self.planner.candidate(&split)?;
+            self.take(lever, price, split);
+        }
+        if found.recipe != self.now.recipe {
+            let policy = &found.recipe.checkpoint;
+            let lever = format!("checkpoint {policy}");
+            let price = match policy.to_string().contains("host") {
+                true => "computes again, and moves inputs to the host and back",
+                false => "computes again in the backward",
+            };
+            self.take(lever, price.into(), found);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, lever: String, costs: String, next: Candidate<T>) {
+        let needed = next.prediction.needed();
+        let saves = i128::from(self.now.prediction.needed().0) - i128::from(needed.0);
+        let slower = next.seconds / self.now.seconds - 1.0;
+        self.steps.push(Step {
+            lever,
+            costs,
+            saves: i64::try_from(saves).unwrap_or(i64::MAX),
+            slower: Some(slower).filter(|slower| slower.is_finite()),
+            needed,
+        });
+        self.now = next;
+    }
+
+    fn has_batch_norm(&self) -> bool {
+        !T::window_remark(&self.now.recipe).is_empty()
+    }
+
+    fn has_host(&self) -> bool {
+        runtime(self.planner.target.backend).has_pool()
+    }
+}
