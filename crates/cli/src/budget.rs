@@ -1,8 +1,9 @@
 //! The memory that the flags name.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use leanburn_memory::{Budget, Bytes, Catalogue, Fit};
 
 /// That of a card of the catalogue or of so many bytes, if one is named, for a step on a GPU or not.
@@ -11,6 +12,16 @@ pub fn budget(card: Option<&str>, memory: Option<Bytes>, on_gpu: bool) -> Result
         Some(name) => Some(Budget::card(Catalogue::builtin().find(name)?)),
         None => memory.map(|memory| Budget::of(memory, on_gpu)),
     })
+}
+
+/// The GPUs of a file, or those that come with leanburn.
+pub fn catalogue(file: Option<&Path>) -> Result<Catalogue> {
+    let Some(path) = file else {
+        return Ok(Catalogue::builtin());
+    };
+    let named = || path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(named)?;
+    Catalogue::parse(&text).with_context(named)
 }
 
 /// 1 where there is a budget that it does not fit into for sure.

@@ -1,9 +1,7 @@
 //! `leanburn compare`: the same updates on several backends, side by side.
 
 mod args;
-mod child;
 mod comparison;
-mod failure;
 mod page;
 mod table;
 
@@ -14,11 +12,11 @@ use leanburn_train::task::Builds;
 use leanburn_train::{Backend, BackendKind, Recipe, available};
 
 use crate::Wrong;
+use crate::child::Child;
 use crate::print::{out, write};
 use crate::step::Kind;
 use crate::subject::Subject;
 pub use args::Args;
-use child::Child;
 use comparison::{Comparison, Side};
 
 /// Runs the command; exit code 1 says that a backend failed.
@@ -45,7 +43,9 @@ fn compare<T: Builds>(args: &Args, recipe: Recipe<T>) -> Result<ExitCode> {
             recipe: &file,
             folder: folder.path(),
             backend,
-            args,
+            steps: args.steps,
+            limit: args.limit,
+            force: args.force,
         };
         let result = child.run()?;
         if let Err(failure) = &result {

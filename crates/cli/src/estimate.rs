@@ -17,7 +17,7 @@ use crate::subject::{Given, Subject};
 use crate::timeline;
 use crate::{Wrong, budget};
 
-pub use args::Args;
+pub use args::{Args, count};
 
 /// Runs the command; exit code 1 says that it does not fit.
 pub fn run(args: &Args) -> Result<ExitCode> {

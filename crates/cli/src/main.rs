@@ -1,10 +1,12 @@
 //! The `leanburn` program.
 
 mod budget;
+mod child;
 mod compare;
 mod devices;
 mod estimate;
 mod page;
+mod plan;
 mod print;
 mod probe;
 mod quantize;
@@ -38,6 +40,8 @@ struct Program {
 enum Command {
     /// Predict the memory of a training step, row by row, without running it and without the GPU
     Estimate(Box<estimate::Args>),
+    /// Find the cheapest recipe that fits into a memory, or the largest batch
+    Plan(Box<plan::Args>),
     /// Run the same updates on several backends, and set memory, time and losses side by side
     Compare(Box<compare::Args>),
     /// Run a few updates on one backend, and print what they took
@@ -58,6 +62,7 @@ struct Wrong(String);
 fn main() -> ExitCode {
     let result = match Program::parse().command {
         Command::Estimate(args) => estimate::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Quantize(args) => quantize::run(&args),

@@ -3,7 +3,7 @@
 use leanburn_memory::table::{NOT_REPORTED, align, size};
 use leanburn_memory::{Bytes, Measurement, Row};
 
-use super::child::Ran;
+use crate::child::Ran;
 use super::comparison::{Comparison, Side, largest_difference};
 
 /// Losses of longer runs are told by the first and the last few.

@@ -75,7 +75,8 @@ pub struct Args {
     pub json: bool,
 }
 
-fn count(text: &str) -> Result<usize, String> {
+/// A number of classes or tokens.
+pub fn count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count) if (1..=1 << 32).contains(&count) => Ok(count),
         _ => Err("want a number from 1 to 2^32".into()),

@@ -1,5 +1,7 @@
 //! One backend in a process of its own.
 
+mod failure;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -10,15 +12,19 @@ use leanburn_train::Backend;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::args::Args;
-use super::failure::Failure;
+pub use failure::Failure;
 
 /// What to run.
 pub struct Child<'a> {
     pub recipe: &'a Path,
     pub folder: &'a Path,
     pub backend: Backend,
-    pub args: &'a Args,
+    /// Updates.
+    pub steps: u64,
+    /// Ends it after so long.
+    pub limit: Option<Duration>,
+    /// Start also what is predicted not to fit.
+    pub force: bool,
 }
 
 /// What `leanburn probe --json` prints.
@@ -52,7 +58,7 @@ impl Child<'_> {
         let mut command = Command::new(std::env::current_exe()?);
         command
             .args(["probe", "--json", "--backend", &self.backend.to_string()])
-            .args(["--steps", &self.args.steps.to_string()])
+            .args(["--steps", &self.steps.to_string()])
             .arg("--config")
             .arg(self.recipe)
             .arg("--trail")
@@ -62,15 +68,15 @@ impl Child<'_> {
             // Files, because nobody reads a pipe while waiting.
             .stdout(File::create(&stdout).context("stdout of the backend")?)
             .stderr(File::create(&stderr).context("stderr of the backend")?);
-        if self.args.force {
+        if self.force {
             command.arg("--force");
         }
-        let status = wait(command, self.args.limit)?;
+        let status = wait(command, self.limit)?;
         let said = fs::read(&stderr).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         let trail = fs::read_to_string(&trail).unwrap_or_default();
         let Some(status) = status.filter(ExitStatus::success) else {
-            return Ok(Err(Failure::of(status, self.args.limit, &said, &trail)));
+            return Ok(Err(Failure::of(status, self.limit, &said, &trail)));
         };
         let text = fs::read_to_string(&stdout).unwrap_or_default();
         Ok(serde_json::from_str(&text).map_err(|error| Failure {
