@@ -2,19 +2,19 @@
 //!
 //!     cargo run --example checkpoint_tradeoff
 
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+#[path = "support/steps.rs"]
+mod steps;
+
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use burn::tensor::Device;
 use clap::Parser;
-use leanburn::data::{Batch, HostBatch};
-use leanburn::levers::{CheckpointPolicy, Offload, Policy};
-use leanburn::memory::{Bytes, CountingAllocator, Measurement, Row};
-use leanburn::models::{Depth, ResNet, ResNetConfig};
-use leanburn::train::{Backend, Settings, Trainable, Trainer, choose};
-use plotters::prelude::*;
+use leanburn::levers::{CheckpointPolicy, Policy};
+use leanburn::memory::{Bytes, CountingAllocator};
+use leanburn::models::Depth;
+use leanburn::train::{Backend, choose};
 use serde_json::{Value, json};
+use steps::{Point, Steps, draw};
 
 #[global_allocator]
 static ALLOC: CountingAllocator = CountingAllocator::system();
@@ -56,16 +56,6 @@ struct Args {
     json: bool,
 }
 
-/// A line of the table.
-struct Point {
-    policy: CheckpointPolicy,
-    kept: Bytes,
-    /// Above parameters, buffers, gradients, optimizer state and inputs.
-    step: Bytes,
-    peak: Bytes,
-    seconds: f64,
-}
-
 fn main() -> Result<()> {
     let args = Args::parse();
     ensure!(args.batch > 0, "--batch must be at least 1");
@@ -73,9 +63,18 @@ fn main() -> Result<()> {
     let device = choose(args.backend)?.device;
     let policy = Policy::resolve(&args.precision, &device)?;
     let device = device.autodiff();
-    let points = measure(&args, policy, &device)?;
+    let steps = Steps {
+        depth: args.depth,
+        batch: args.batch,
+        image_size: args.image_size,
+        policy,
+        device,
+    };
+    let points = steps.measure(&args.policies, args.steps)?;
     if let Some(path) = &args.svg {
-        draw(&points, args.batch, path).with_context(|| path.display().to_string())?;
+        let named = points.iter().map(|point| (point.policy.to_string(), point));
+        let named: Vec<_> = named.collect();
+        draw(&named, &points[0], args.batch, path).with_context(|| path.display().to_string())?;
         eprintln!("wrote {}", path.display());
     }
     match args.json {
@@ -83,78 +82,6 @@ fn main() -> Result<()> {
         false => print!("{}", table(&points, args.batch)),
     }
     Ok(())
-}
-
-fn measure(args: &Args, policy: Policy, device: &Device) -> Result<Vec<Point>> {
-    let config = ResNetConfig::new(args.depth, 1000);
-    let model = |checkpoint: &CheckpointPolicy| {
-        let model = config.init(device).with_policy(policy);
-        model.with_checkpoint(checkpoint.clone(), Offload::None)
-    };
-    let batch = batch(args, device);
-    let mut points = Vec::new();
-    for policy in &args.policies {
-        let measured = step_memory(|| model(policy), &batch, device)?;
-        points.push(Point::new(policy.clone(), &measured));
-    }
-    // In turn, so that the machine's moods hit all policies alike; the first round warms up.
-    let models: Vec<ResNet> = args.policies.iter().map(model).collect();
-    let mut seconds = vec![Vec::new(); models.len()];
-    for round in 0..=args.steps {
-        for (model, seconds) in models.iter().zip(&mut seconds) {
-            let start = Instant::now();
-            drop(model.loss(batch.clone()).backward());
-            device.sync()?;
-            if round > 0 {
-                seconds.push(start.elapsed().as_secs_f64());
-            }
-        }
-        eprintln!("round {round} of {}", args.steps);
-    }
-    for (point, mut seconds) in points.iter_mut().zip(seconds) {
-        seconds.sort_by(f64::total_cmp);
-        point.seconds = seconds.get(seconds.len() / 2).copied().unwrap_or(f64::NAN);
-    }
-    Ok(points)
-}
-
-/// The second of two whole training steps: the first allocates what the second keeps.
-fn step_memory(
-    model: impl FnOnce() -> ResNet,
-    batch: &Batch,
-    device: &Device,
-) -> Result<Measurement> {
-    let mut trainer = Trainer::bare(Settings::plain(batch.len()), device, model)?;
-    for _ in 0..2 {
-        trainer.micro_step(batch.clone());
-        trainer.update()?;
-    }
-    let measured = trainer.measurement().cloned();
-    measured.context("this backend does not report its memory")
-}
-
-fn batch(args: &Args, device: &Device) -> Batch {
-    let (size, pixels) = (args.image_size, args.batch * 3 * args.image_size.pow(2));
-    HostBatch {
-        pixels: (0..pixels).map(|i| (i % 17) as f32 / 8.0 - 1.0).collect(),
-        labels: (0..args.batch as i64).map(|i| i % 1000).collect(),
-        image_size: size,
-        visited: args.batch,
-    }
-    .into_device(device)
-}
-
-impl Point {
-    fn new(policy: CheckpointPolicy, measured: &Measurement) -> Self {
-        let row = |row| measured.rows.get(row).unwrap_or_default().0;
-        Self {
-            policy,
-            kept: measured.kept_after_forward.unwrap_or_default(),
-            step: Bytes(row(Row::Activations) + row(Row::Temporaries)),
-            peak: measured.peak,
-            seconds: f64::NAN,
-        }
-    }
 }
 
 fn table(points: &[Point], batch: usize) -> String {
@@ -175,8 +102,7 @@ fn table(points: &[Point], batch: usize) -> String {
             point.seconds / points[0].seconds,
         );
     }
-    text + "kept: after the forward. step: the peak, less parameters, buffers, gradients, optimizer \
-            state and inputs.\n\
+    text + "kept: after the forward. step: the most that activations and temporaries take.\n\
             Published for ResNet-50 by MONeT (Shah et al. 2021, https://arxiv.org/abs/2010.14501): \
             0.66x of the memory in 1.03x of the time, 0.33x in 1.12x.\n"
 }
@@ -199,31 +125,4 @@ fn to_json(args: &Args, policy: Policy, points: &[Point]) -> Value {
         "image_size": args.image_size,
         "points": points.collect::<Vec<_>>(),
     })
-}
-
-/// Memory to the right, time upwards; a policy further down and left is better.
-fn draw(points: &[Point], batch: usize, path: &Path) -> Result<()> {
-    let at = |point: &Point| {
-        let time = point.seconds / points[0].seconds;
-        (point.step.0 as f64 / batch as f64 / 1e6, time)
-    };
-    let largest = |of: fn((f64, f64)) -> f64| points.iter().map(|p| of(at(p))).fold(0.0, f64::max);
-    let (memory, time) = (largest(|p| p.0) * 1.2, largest(|p| p.1) * 1.05);
-    let area = SVGBackend::new(path, (720, 440)).into_drawing_area();
-    area.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&area)
-        .margin(16)
-        .x_label_area_size(40)
-        .y_label_area_size(50)
-        .build_cartesian_2d(0.0..memory, 0.95..time.max(1.1))?;
-    chart
-        .configure_mesh()
-        .x_desc("activations and temporaries at the peak, MB per image")
-        .y_desc("time per step, relative to the first policy")
-        .draw()?;
-    chart.draw_series(points.iter().map(|point| {
-        let label = Text::new(point.policy.to_string(), (8, -6), ("sans-serif", 13));
-        EmptyElement::at(at(point)) + Circle::new((0, 0), 4, BLACK.filled()) + label
-    }))?;
-    Ok(area.present()?)
 }

@@ -37,6 +37,20 @@ pub struct Chain {
     pub host: Option<f64>,
 }
 
+impl Chain {
+    /// The same without the gradients of parameters, as in publications: for large batches they do not count.
+    pub fn without_gradients(mut self) -> Self {
+        for block in &mut self.blocks {
+            let gradients = std::mem::take(&mut block.gradients);
+            block.behind -= gradients.min(block.behind);
+            for way in &mut block.ways {
+                way.backward -= gradients.min(way.backward);
+            }
+        }
+        self
+    }
+}
+
 /// What one block takes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
@@ -48,6 +62,8 @@ pub struct Block {
     pub alone: u64,
     /// The gradients of all behind it, and the one that arrives, when its backward begins.
     pub behind: u64,
+    /// The part of that which are gradients of parameters.
+    pub gradients: u64,
     /// The ways to keep it, at least one.
     pub ways: Vec<Way>,
 }

@@ -160,8 +160,26 @@ impl Record {
     /// since counts as temporaries, like everything that no other row explains. `origin` is what
     /// lived in this allocator before the model did; it is no part of the step.
     pub fn measurement(&self, known: &Known, origin: Bytes) -> Option<Measurement> {
-        let start = self.live_at(Mark::Start)?;
         let index = (1..self.points.len()).max_by_key(|index| self.points[*index].peak)?;
+        self.measurement_at(index, known, origin)
+    }
+
+    /// The most that activations and temporaries take together in forward and backward, which may be at another
+    /// moment than the peak: gradients grow as activations go.
+    pub fn step_peak(&self, known: &Known, origin: Bytes) -> Option<Bytes> {
+        let indices = 1..self.points.len();
+        let indices = indices.filter(|index| self.points[*index].mark != Mark::UpdateEnd);
+        let rows = indices.map(|index| Some(self.measurement_at(index, known, origin)?.rows));
+        let step = rows.map(|rows| {
+            let of = |row| rows.as_ref()?.get(row);
+            Some(of(Row::Activations)?.0 + of(Row::Temporaries)?.0)
+        });
+        step.max().flatten().map(Bytes)
+    }
+
+    /// The rows at the highest moment between point `index` and the one before it.
+    fn measurement_at(&self, index: usize, known: &Known, origin: Bytes) -> Option<Measurement> {
+        let start = self.live_at(Mark::Start)?;
         let (before, at) = (self.points[index - 1], self.points[index]);
         let phase = match at.mark {
             Mark::Start | Mark::Forward(_) | Mark::ForwardEnd => Phase::Forward,

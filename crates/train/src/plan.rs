@@ -26,6 +26,7 @@ use crate::task::Builds;
 use crate::{Backend, Recipe, TrainError};
 
 pub use largest::{Largest, Probed, largest_batch};
+pub use schedule::Planned;
 
 /// What a planner leaves as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use leanburn_memory::{Measurement, Prediction, to_json};
 use leanburn_train::Backend;
 use serde_json::{Value, json};
 
-use crate::child::Ran;
 use crate::child::Failure;
+use crate::child::Ran;
 
 /// One backend.
 pub struct Side {

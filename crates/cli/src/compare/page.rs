@@ -4,8 +4,8 @@ use leanburn_memory::table::NOT_REPORTED;
 use leanburn_memory::{Bytes, Measurement};
 use leanburn_train::environment;
 
-use crate::child::Ran;
 use super::comparison::{Comparison, Side, largest_difference};
+use crate::child::Ran;
 use crate::page::{Bar, Bars, Block, Cell, Lines, Page, Section, Series, Unit};
 use crate::page::{memory, over_updates::chart};
 use crate::timeline;

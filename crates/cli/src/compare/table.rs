@@ -3,8 +3,8 @@
 use leanburn_memory::table::{NOT_REPORTED, align, size};
 use leanburn_memory::{Bytes, Measurement, Row};
 
-use crate::child::Ran;
 use super::comparison::{Comparison, Side, largest_difference};
+use crate::child::Ran;
 
 /// Losses of longer runs are told by the first and the last few.
 const LOSSES: usize = 10;

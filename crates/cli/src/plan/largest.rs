@@ -55,7 +55,9 @@ fn probe<T: Builds>(recipe: &Recipe<T>, backend: Backend) -> Result<Probed> {
     match child.run()? {
         Ok(ran) => {
             let measured = &ran.memory["peak"]["measured"];
-            let peak = measured.as_u64().context("this backend does not report its memory")?;
+            let peak = measured
+                .as_u64()
+                .context("this backend does not report its memory")?;
             Ok(Probed::Took(Bytes(ran.reserved.unwrap_or(peak).max(peak))))
         }
         Err(failure) if failure.out_of_memory => Ok(Probed::OutOfMemory),
@@ -81,7 +83,10 @@ fn text<T: Builds>(largest: &Largest, subject: &Subject<T>, budget: &Budget) -> 
     }
     let model = T::model_name(&subject.recipe.model);
     text + &match largest.batch {
-        0 => format!("not even one sample of {model} fits into {}\n", budget.told()),
+        0 => format!(
+            "not even one sample of {model} fits into {}\n",
+            budget.told()
+        ),
         batch => format!(
             "largest batch of {model}: {batch} ({})\n",
             budget.verdict(largest.needed)

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::{Block, Chain, Way};
 use crate::Mark;
+use crate::record::Point;
 use crate::trace::{Counter, Rates, Replay, Runtime, Trace};
 
 /// The same three updates, traced under three schedules.
@@ -42,6 +43,7 @@ impl Chain {
             forward: kept.seconds(kept.forward_of(index)),
             alone: again.above(again.forward_of(index), again.forward[index]),
             behind: kept.behind(index),
+            gradients: kept.behind(index).saturating_sub(kept.passing(index)),
             ways: ways
                 .iter()
                 .enumerate()
@@ -63,6 +65,7 @@ struct Walk<'a> {
     counter: Counter<'a>,
     replay: Replay,
     rates: Rates,
+    points: Vec<Point>,
     /// Where the forward passes probe number `i`.
     forward: Vec<usize>,
     /// Where the backward comes back to it.
@@ -91,6 +94,7 @@ impl<'a> Walk<'a> {
         let backward = (0..forward.len()).map(backward).collect::<Option<_>>()?;
         Some(Self {
             counter: Counter::new(trace),
+            points: replay.records.get(index)?.points.clone(),
             replay,
             rates,
             forward,
@@ -131,6 +135,13 @@ impl<'a> Walk<'a> {
     fn behind(&self, block: usize) -> u64 {
         let kept = self.live(self.forward[block + 1]);
         self.live(self.backward[block + 1]).saturating_sub(kept)
+    }
+
+    /// The gradient that arrives at a block.
+    fn passing(&self, block: usize) -> u64 {
+        let mut points = self.points.iter();
+        let point = points.find(|point| point.mark == Mark::Backward(block + 1));
+        point.map_or(0, |point| point.passing)
     }
 
     fn ways(&self) -> Vec<u64> {

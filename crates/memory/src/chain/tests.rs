@@ -168,6 +168,7 @@ fn block() -> impl Strategy<Value = Block> {
             forward: forward.into(),
             alone: 8 + more,
             behind,
+            gradients: 0,
             ways: ways
                 .into_iter()
                 .enumerate()
@@ -269,6 +270,7 @@ fn equal_blocks_take_a_root_of_the_memory() {
         forward: 1.0,
         alone: 1,
         behind: 0,
+        gradients: 0,
         ways: vec![Way {
             cheap: false,
             kept: 1,

@@ -78,30 +78,44 @@ pub fn largest_batch<T: Builds, E: From<TrainError>>(
     }
 }
 
-/// 0 where not even one sample fits. More samples need more memory, so half of what is left can go each time.
+/// 0 where not even one sample fits. Bytes grow with the batch almost on a line, so that two points of it say where
+/// to look for the third; each look costs a trace.
 fn predicted<T: Builds>(
     planner: &Planner<T>,
     usable: Bytes,
     with: impl Fn(usize) -> Recipe<T>,
 ) -> Result<usize, TrainError> {
-    let fits = |batch: usize| match planner.predict(&with(batch)) {
-        Ok(prediction) => Ok(prediction.refused.is_none() && prediction.needed() <= usable),
+    let needed = |batch: usize| match planner.predict(&with(batch)) {
+        Ok(prediction) if prediction.refused.is_none() => Ok(Some(prediction.needed().0)),
+        Ok(_) => Ok(None),
         // One of a size that nothing can address.
-        Err(error) if error.is_wrong_use() && batch > 1 => Ok(false),
+        Err(error) if error.is_wrong_use() && batch > 1 => Ok(None),
         Err(error) => Err(error),
     };
-    let mut fitting = 0;
-    let mut exceeding = 1;
-    while exceeding < MOST && fits(exceeding)? {
-        fitting = exceeding;
-        exceeding *= 2;
-    }
-    while exceeding - fitting > 1 {
-        let between = fitting + (exceeding - fitting) / 2;
-        match fits(between)? {
-            true => fitting = between,
-            false => exceeding = between,
+    let Some(one) = needed(1)?.filter(|needed| *needed <= usable.0) else {
+        return Ok(0);
+    };
+    let (mut fitting, mut exceeding) = ((1, one), MOST);
+    let mut slope = None;
+    while exceeding - fitting.0 > 1 {
+        let more = slope.map_or(1, |slope: u64| (usable.0 - fitting.1) / slope.max(1));
+        let more = usize::try_from(more).unwrap_or(MOST);
+        let guess = fitting.0.saturating_add(more.max(1)).min(exceeding - 1);
+        match needed(guess)? {
+            Some(needed) => {
+                let grown = needed.saturating_sub(fitting.1);
+                slope = Some(grown / (guess - fitting.0) as u64);
+                match needed <= usable.0 {
+                    true => fitting = (guess, needed),
+                    false => exceeding = guess,
+                }
+            }
+            None => {
+                exceeding = guess;
+                // Nothing is known of the line there, so half of what is left goes.
+                slope = Some((usable.0 - fitting.1) / ((exceeding - fitting.0) as u64 / 2).max(1));
+            }
         }
     }
-    Ok(fitting)
+    Ok(fitting.0)
 }

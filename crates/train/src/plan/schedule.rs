@@ -14,10 +14,12 @@ use crate::{Recipe, TrainError};
 
 /// A recipe that was predicted.
 #[derive(Clone, Debug)]
-pub(super) struct Candidate<T: Builds> {
+pub struct Planned<T: Builds> {
+    /// What to do.
     pub recipe: Recipe<T>,
+    /// What its step takes.
     pub prediction: Rc<Prediction>,
-    /// Seconds of an update.
+    /// Seconds of an update at best; infinite where they cannot be told.
     pub seconds: f64,
 }
 
@@ -26,10 +28,10 @@ const TRIES: usize = 6;
 
 impl<T: Builds> Planner<'_, T> {
     /// A recipe as it is.
-    pub(super) fn candidate(&self, recipe: &Recipe<T>) -> Result<Candidate<T>, TrainError> {
+    pub(super) fn candidate(&self, recipe: &Recipe<T>) -> Result<Planned<T>, TrainError> {
         let prediction = self.predict(recipe)?;
         let seconds = self.seconds(recipe, &prediction);
-        Ok(Candidate {
+        Ok(Planned {
             recipe: recipe.clone(),
             prediction,
             seconds: seconds.unwrap_or(f64::INFINITY),
@@ -42,7 +44,7 @@ impl<T: Builds> Planner<'_, T> {
         recipe: &Recipe<T>,
         budget: &Budget,
         host: bool,
-    ) -> Result<Option<Candidate<T>>, TrainError> {
+    ) -> Result<Option<Planned<T>>, TrainError> {
         let Some(chain) = self.chain_with(recipe, host)? else {
             return Ok(None);
         };
@@ -51,7 +53,7 @@ impl<T: Builds> Planner<'_, T> {
         // A little beyond: the chain's costs are bounds, and the trace may find less.
         let plans = Plans::of(&chain, room + room / 8);
         let mut limit = room;
-        let mut found: Option<Candidate<T>> = None;
+        let mut found: Option<Planned<T>> = None;
         for _ in 0..TRIES {
             let Some(plan) = plans.within(limit) else {
                 break;
@@ -82,11 +84,7 @@ impl<T: Builds> Planner<'_, T> {
     }
 
     /// The recipe with the schedule that needs least.
-    pub(super) fn leanest(
-        &self,
-        recipe: &Recipe<T>,
-        host: bool,
-    ) -> Result<Candidate<T>, TrainError> {
+    pub(super) fn leanest(&self, recipe: &Recipe<T>, host: bool) -> Result<Planned<T>, TrainError> {
         let plain = self.candidate(recipe)?;
         let Some(chain) = self.chain_with(recipe, host)? else {
             return Ok(plain);
@@ -104,12 +102,49 @@ impl<T: Builds> Planner<'_, T> {
         Ok(leanest)
     }
 
+    /// Recipes with the fastest schedules for up to `points` budgets, spread from keeping everything to the leanest;
+    /// without the gradients of parameters, what counts is [what blocks keep](Chain::without_gradients).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`predict`](crate::predict), and where the network is no chain of blocks.
+    pub fn frontier(
+        &self,
+        recipe: &Recipe<T>,
+        points: usize,
+        gradients: bool,
+    ) -> Result<Vec<Planned<T>>, TrainError> {
+        let no_chain = || TrainError::Prediction("the network is no chain of blocks".into());
+        let chain = self.chain_with(recipe, false)?.ok_or_else(no_chain)?;
+        let chain = match gradients {
+            true => (*chain).clone(),
+            false => (*chain).clone().without_gradients(),
+        };
+        let plans = Plans::of(&chain, chain.cost(&Schedule::default()).peak).frontier();
+        let (Some(leanest), Some(plain)) = (plans.first(), plans.last()) else {
+            return Err(no_chain());
+        };
+        let (low, high) = (leanest.cost.peak, plain.cost.peak);
+        let steps = points.saturating_sub(1).max(1) as u64;
+        let budgets = (0..=steps).map(|step| high - (high - low) / steps * step);
+        let mut frontier: Vec<Planned<T>> = Vec::new();
+        for budget in budgets {
+            let within = plans.iter().rfind(|plan| plan.cost.peak <= budget);
+            let planned = self.with(recipe, &chain, within.unwrap_or(leanest))?;
+            let known = |other: &Planned<T>| other.recipe == planned.recipe;
+            if !frontier.iter().any(known) {
+                frontier.push(planned);
+            }
+        }
+        Ok(frontier)
+    }
+
     fn with(
         &self,
         recipe: &Recipe<T>,
         chain: &Chain,
         plan: &Plan,
-    ) -> Result<Candidate<T>, TrainError> {
+    ) -> Result<Planned<T>, TrainError> {
         let recipe = Recipe {
             checkpoint: named(&plan.schedule, chain.blocks.len()),
             offload: Offload::None,

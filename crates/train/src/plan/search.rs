@@ -3,7 +3,7 @@
 use leanburn_levers::Precision;
 use leanburn_memory::{Budget, Bytes};
 
-use super::schedule::Candidate;
+use super::schedule::Planned;
 use super::{Plan, Planner, Step};
 use crate::predict::runtime;
 use crate::task::Builds;
@@ -43,7 +43,7 @@ struct Search<'a, 'b, T: Builds> {
     planner: &'a Planner<'b, T>,
     budget: &'a Budget,
     before: Bytes,
-    now: Candidate<T>,
+    now: Planned<T>,
     steps: Vec<Step>,
 }
 
@@ -74,7 +74,7 @@ impl<T: Builds> Search<'_, '_, T> {
         self.give_all()
     }
 
-    fn fits(&self, candidate: &Candidate<T>) -> bool {
+    fn fits(&self, candidate: &Planned<T>) -> bool {
         self.budget.holds(&candidate.prediction).is_sure()
     }
 
@@ -141,8 +141,8 @@ impl<T: Builds> Search<'_, '_, T> {
     }
 
     /// The fastest of all schedules and micro-batches that fit.
-    fn fastest(&self, smaller: bool, host: bool) -> Result<Option<Candidate<T>>, TrainError> {
-        let mut fastest: Option<Candidate<T>> = None;
+    fn fastest(&self, smaller: bool, host: bool) -> Result<Option<Planned<T>>, TrainError> {
+        let mut fastest: Option<Planned<T>> = None;
         for recipe in self.micro_batches(smaller) {
             let Some(found) = self.planner.scheduled(&recipe, self.budget, host)? else {
                 continue;
@@ -180,7 +180,7 @@ impl<T: Builds> Search<'_, '_, T> {
     }
 
     /// The way to a candidate, in the steps that it is made of.
-    fn split_and_schedule(&mut self, found: Candidate<T>) -> Result<(), TrainError> {
+    fn split_and_schedule(&mut self, found: Planned<T>) -> Result<(), TrainError> {
         let (batch, accumulate) = (found.recipe.train.batch, found.recipe.train.accumulate);
         if batch != self.now.recipe.train.batch {
             let mut split = self.now.recipe.clone();
@@ -205,7 +205,7 @@ impl<T: Builds> Search<'_, '_, T> {
         Ok(())
     }
 
-    fn take(&mut self, lever: String, costs: String, next: Candidate<T>) {
+    fn take(&mut self, lever: String, costs: String, next: Planned<T>) {
         let needed = next.prediction.needed();
         let saves = i128::from(self.now.prediction.needed().0) - i128::from(needed.0);
         let slower = next.seconds / self.now.seconds - 1.0;
