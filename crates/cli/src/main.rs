@@ -1,10 +1,12 @@
 //! The `leanburn` program.
 
+mod advise;
 mod budget;
 mod child;
 mod compare;
 mod devices;
 mod estimate;
+mod gpus;
 mod page;
 mod plan;
 mod print;
@@ -14,6 +16,7 @@ mod report;
 mod step;
 mod subject;
 mod timeline;
+mod train;
 
 use std::process::ExitCode;
 
@@ -23,13 +26,13 @@ use clap::{Parser, Subcommand};
 #[global_allocator]
 static ALLOC: leanburn_memory::CountingAllocator = leanburn_memory::CountingAllocator::system();
 
-/// What a training run needs before it starts, what it took, on which backend, and its network in a quarter of
-/// the memory.
+/// Trains in the memory that there is: what a run needs before it starts, the recipe that fits, what it took, on which
+/// backend, and its network in a quarter of the memory.
 #[derive(Parser)]
 #[command(
     name = "leanburn",
     version,
-    after_help = "Exit codes: 0 done, 1 it failed (for estimate with a memory: it does not fit; for compare: a backend failed), 2 wrong use."
+    after_help = "Exit codes: 0 done, 1 it failed (for estimate with a memory, plan and advise: nothing fits; for compare: a backend failed), 2 wrong use."
 )]
 struct Program {
     #[command(subcommand)]
@@ -40,6 +43,8 @@ struct Program {
 enum Command {
     /// Predict the memory of a training step, row by row, without running it and without the GPU
     Estimate(Box<estimate::Args>),
+    /// Train a recipe: ResNets on images, Transformers on text
+    Train(Box<train::Args>),
     /// Find the cheapest recipe that fits into a memory, or the largest batch
     Plan(Box<plan::Args>),
     /// Run the same updates on several backends, and set memory, time and losses side by side
@@ -50,6 +55,10 @@ enum Command {
     Quantize(Box<quantize::Args>),
     /// Make a page of a training run: memory, loss, throughput, predicted against measured
     Report(report::Args),
+    /// Say which GPUs and cloud machines run a recipe, with which levers, how fast at best, and at what price
+    Advise(Box<advise::Args>),
+    /// List the GPUs of the catalogue, and the cloud machines that have them
+    Gpus(gpus::Args),
     /// List the devices that there are, and the backends that this program was built without
     Devices(devices::Args),
 }
@@ -62,6 +71,9 @@ struct Wrong(String);
 fn main() -> ExitCode {
     let result = match Program::parse().command {
         Command::Estimate(args) => estimate::run(&args),
+        Command::Train(args) => train::run(&args),
+        Command::Advise(args) => advise::run(&args),
+        Command::Gpus(args) => gpus::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Probe(args) => probe::run(&args),

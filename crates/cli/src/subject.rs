@@ -84,10 +84,7 @@ impl<T: Builds> Subject<T> {
             },
         };
         let backend = match (recipe.backend.kind, given.gpu) {
-            (BackendKind::Auto, Some(gpu)) if gpu.to_lowercase().contains("apple") => {
-                BackendKind::Wgpu.into()
-            }
-            (BackendKind::Auto, Some(_)) => BackendKind::Cuda.into(),
+            (BackendKind::Auto, Some(gpu)) => backend_of(gpu).into(),
             (BackendKind::Auto, None) => BackendKind::Flex.into(),
             (BackendKind::Flex, Some(_)) => {
                 let why = "--device names a GPU, and the backend is the CPU: use --memory, or another backend";
@@ -176,5 +173,18 @@ impl<T: Builds> Subject<T> {
             recipe.optimizer.name,
             self.backend,
         )
+    }
+}
+
+/// What runs on a card, by its name.
+pub fn backend_of(gpu: &str) -> BackendKind {
+    let name = gpu.to_lowercase();
+    let amd = ["instinct", "radeon", "mi2", "mi3"];
+    if name.contains("apple") {
+        BackendKind::Wgpu
+    } else if amd.iter().any(|amd| name.contains(amd)) {
+        BackendKind::Rocm
+    } else {
+        BackendKind::Cuda
     }
 }

@@ -22,6 +22,15 @@ pub struct RunArgs {
     /// Recipe to start from (TOML); the flags below override its keys.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// What to learn from. Images: digits (ships with leanburn), synthetic, or a folder with train/CLASS/*.jpg and
+    /// val/CLASS/*.jpg (jpeg, png, bmp, webp). Text: jargon (the Jargon File, which ships with leanburn, byte by
+    /// byte), or a token file.
+    #[arg(long, value_name = "DATA")]
+    pub data: Option<String>,
+    /// Weights to start from: a torchvision state dict (.safetensors or .pth), or Hugging Face's names
+    /// (.safetensors).
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
     /// Samples (images or sequences) of one micro-batch.
     #[arg(long, value_name = "N")]
     pub batch: Option<usize>,
@@ -127,6 +136,12 @@ impl RunArgs {
     }
 
     fn apply<T: Task>(&self, recipe: &mut Recipe<T>) -> Result<(), TrainError> {
+        if let Some(data) = &self.data {
+            *T::source(recipe).ok_or_else(|| missing("--data"))? = data.clone();
+        }
+        if let Some(weights) = &self.weights {
+            *T::weights(recipe).ok_or_else(|| missing("--weights"))? = Some(weights.clone());
+        }
         set(&mut recipe.backend, self.backend);
         set(&mut recipe.checkpoint, self.checkpoint.clone());
         set(&mut recipe.offload, self.offload);
@@ -164,6 +179,10 @@ impl RunArgs {
         set(&mut recipe.precision.loss_scale, scale);
         Ok(())
     }
+}
+
+fn missing(flag: &str) -> TrainError {
+    TrainError::Recipe(format!("{flag}: this kind of training has no such key"))
 }
 
 /// Overrides a key where its flag was given.

@@ -7,6 +7,8 @@ mod loaders;
 mod network;
 mod recipe;
 
+use std::path::PathBuf;
+
 use leanburn_data::Batch;
 use serde_json::{Value, json};
 
@@ -76,6 +78,14 @@ impl Task for Images {
             "left out for any data but the digits",
         )?;
         within(data.workers <= 64, "workers (data.workers)", "0 to 64")
+    }
+
+    fn source(recipe: &mut Recipe<Self>) -> Option<&mut String> {
+        Some(&mut recipe.data.source)
+    }
+
+    fn weights(recipe: &mut Recipe<Self>) -> Option<&mut Option<PathBuf>> {
+        Some(&mut recipe.model.weights)
     }
 
     fn open(recipe: &Recipe<Self>) -> Result<ImageLoaders, TrainError> {

@@ -218,13 +218,18 @@ impl<T: Builds> Job<T> {
         predict(&self.recipe, &facts, self.policy, self.chosen.backend)
     }
 
+    /// Whether the device has room for a step; says which levers would make it, where it has not.
+    pub fn check_room(&self, predicted: &Prediction) -> Result<(), TrainError> {
+        room::check(self, predicted)
+    }
+
     /// The same, told; a step that does not fit is refused, unless it is to start anyway.
     pub(crate) fn predicted(&self) -> Result<Option<Prediction>, TrainError> {
         match self.predict() {
             Ok(predicted) => {
                 eprintln!("peak of {} predicted", predicted.peak);
                 if !self.force {
-                    room::check(self, &predicted)?;
+                    self.check_room(&predicted)?;
                 }
                 Ok(Some(predicted))
             }
@@ -262,8 +267,8 @@ impl<T: Builds> Job<T> {
         Ok((report, trainer.into_model()))
     }
 
-    /// The memory of the same step in f32, from two updates of a model of its own.
-    pub fn measure_in_f32(mut self) -> Result<Measurement, TrainError> {
+    /// The memory of the same step in f32, from two updates of a model of its own; the job is one in f32 then.
+    pub fn measure_in_f32(&mut self) -> Result<Measurement, TrainError> {
         self.policy = Policy::FP32;
         self.recipe.precision.loss_scale = Default::default();
         let mut trainer = self.trainer(Self::network)?;

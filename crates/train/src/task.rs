@@ -1,6 +1,7 @@
 //! What differs between kinds of training: the two tables of the recipe, the data, and how results are told.
 
 use std::fmt::Debug;
+use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use leanburn_data::DataError;
@@ -36,6 +37,16 @@ pub trait Task: Copy + Debug + PartialEq + 'static {
 
     /// Checks `[model]` and `[data]`; names the key and its range.
     fn validate(recipe: &Recipe<Self>) -> Result<(), TrainError>;
+
+    /// Where `--data` goes.
+    fn source(_recipe: &mut Recipe<Self>) -> Option<&mut String> {
+        None
+    }
+
+    /// Where `--weights` goes.
+    fn weights(_recipe: &mut Recipe<Self>) -> Option<&mut Option<PathBuf>> {
+        None
+    }
 
     /// Opens what the recipe names.
     fn open(recipe: &Recipe<Self>) -> Result<Self::Loaders, TrainError>;
@@ -97,6 +108,9 @@ pub trait Builds: Task {
 
     /// The same with the weights that the recipe names, if it names any.
     fn load(recipe: &Recipe<Self>, network: Self::Network) -> Result<Self::Network, TrainError>;
+
+    /// Saves the f32 weights as safetensors, under the names that [`load`](Self::load) reads.
+    fn save(network: &Self::Network, path: &Path) -> Result<(), TrainError>;
 
     /// The same with the recipe's levers: dtypes, chunks, recomputation.
     fn with_levers(recipe: &Recipe<Self>, policy: Policy, network: Self::Network) -> Self::Network;

@@ -7,6 +7,10 @@ mod mask;
 mod model;
 mod network;
 mod recipe;
+mod source;
+mod writing;
+
+use std::path::PathBuf;
 
 use leanburn_data::tokens::Tokens;
 use serde_json::{Value, json};
@@ -20,6 +24,8 @@ pub use loaders::TextLoaders;
 pub use model::{Network, TextModel};
 pub use network::TextFacts;
 pub use recipe::{Size, TextData, TransformerRecipe};
+pub use source::SourceArgs;
+pub use writing::WritingArgs;
 
 /// Language modelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +86,14 @@ impl Task for Text {
             "a fraction, 0 to below 1",
         )?;
         recipe.validate_sizes()
+    }
+
+    fn source(recipe: &mut Recipe<Self>) -> Option<&mut String> {
+        Some(&mut recipe.data.source)
+    }
+
+    fn weights(recipe: &mut Recipe<Self>) -> Option<&mut Option<PathBuf>> {
+        Some(&mut recipe.model.weights)
     }
 
     fn open(recipe: &Recipe<Self>) -> Result<TextLoaders, TrainError> {

@@ -1,6 +1,6 @@
 //! Which network is quantized, and on which data.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use leanburn_compress::file::Manifest;
@@ -53,12 +53,10 @@ pub fn of(args: &Args) -> Result<Subject> {
             refuse("--context", "text", args.context.is_some())?;
             let flags = ImageArgs {
                 depth: named.map(str::parse).transpose().map_err(Wrong)?,
-                weights,
-                data: args.data.clone(),
                 image_size: args.image_size,
                 ..ImageArgs::default()
             };
-            let mut recipe = recipe(args, origin, &flags)?;
+            let mut recipe = recipe(args, origin, weights, &flags)?;
             recipe.model.new_head = false;
             require_weights(args, recipe.model.weights.as_deref())?;
             Ok(Subject::Images(Box::new(recipe)))
@@ -68,12 +66,10 @@ pub fn of(args: &Args) -> Result<Subject> {
             let preset = named.map(str::parse::<Size>).transpose();
             let flags = TextArgs {
                 preset: preset.map_err(Wrong)?,
-                weights,
-                data: args.data.clone(),
                 context: args.context,
                 ..TextArgs::default()
             };
-            let recipe = recipe(args, origin, &flags)?;
+            let recipe = recipe(args, origin, weights, &flags)?;
             require_weights(args, recipe.model.weights.as_deref())?;
             Ok(Subject::Text(Box::new(recipe)))
         }
@@ -87,8 +83,15 @@ fn about(path: &Path) -> Result<String> {
     })
 }
 
-fn recipe<T: Task>(args: &Args, origin: Origin, flags: &impl Flags<T>) -> Result<Recipe<T>> {
+fn recipe<T: Task>(
+    args: &Args,
+    origin: Origin,
+    weights: Option<PathBuf>,
+    flags: &impl Flags<T>,
+) -> Result<Recipe<T>> {
     let run = RunArgs {
+        data: args.data.clone(),
+        weights,
         batch: args.batch,
         backend: args.backend,
         ..RunArgs::default()

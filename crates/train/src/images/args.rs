@@ -1,7 +1,5 @@
 //! Command-line flags of an image run.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use leanburn_models::{Depth, Stem};
 
@@ -10,7 +8,7 @@ use crate::Recipe;
 use crate::args::{Flags, set};
 
 /// Flags over the recipe's `[model]` and `[data]`.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct ImageArgs {
     /// ResNet depth: 18, 34, 50, 101 or 152.
     #[arg(long, value_name = "LAYERS")]
@@ -19,15 +17,9 @@ pub struct ImageArgs {
     /// and less); by default small up to 16 pixels.
     #[arg(long, value_name = "STEM", value_parser = parse_stem)]
     pub stem: Option<Stem>,
-    /// torchvision state dict to start from (.safetensors or .pth).
-    #[arg(long, value_name = "FILE")]
-    pub weights: Option<PathBuf>,
     /// Leave the classifier of --weights out and train a new one (another number of classes).
     #[arg(long)]
     pub new_head: bool,
-    /// digits, synthetic, or a folder with train/CLASS/*.jpg and val/CLASS/*.jpg (jpeg, png, bmp, webp).
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<String>,
     /// Height and width of the images, in pixels (8 to 4096).
     #[arg(long, value_name = "PIXELS")]
     pub image_size: Option<usize>,
@@ -52,9 +44,7 @@ impl Flags<Images> for ImageArgs {
         let (model, data) = (&mut recipe.model, &mut recipe.data);
         set(&mut model.depth, self.depth);
         model.stem = self.stem.or(model.stem);
-        model.weights = self.weights.clone().or(model.weights.take());
         model.new_head |= self.new_head;
-        set(&mut data.source, self.data.clone());
         set(&mut data.image_size, self.image_size);
         set(&mut data.workers, self.workers);
         data.strict |= self.strict_data;

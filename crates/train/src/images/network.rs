@@ -40,6 +40,10 @@ impl Builds for Images {
         Ok(loaded)
     }
 
+    fn save(network: &ResNet, path: &Path) -> Result<(), TrainError> {
+        Ok(network.save_weights(path)?)
+    }
+
     fn with_levers(recipe: &Recipe<Self>, policy: Policy, network: ResNet) -> ResNet {
         let network = network.with_policy(policy);
         network.with_checkpoint(recipe.checkpoint.clone(), recipe.offload)

@@ -9,7 +9,7 @@ use crate::Recipe;
 use crate::args::{Flags, set};
 
 /// Flags over the recipe's `[model]` and `[data]`.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct TextArgs {
     /// tiny (a Llama of 0.9M parameters on bytes), small, medium, large, xl (GPT-2: 124M, 355M, 774M, 1.5B),
     /// llama-7b, or bert-base (fills in masked tokens).
@@ -36,12 +36,6 @@ pub struct TextArgs {
     /// Tokens whose logits exist at once: no tensor of tokens x vocabulary is made. 0 takes all.
     #[arg(long, value_name = "N")]
     pub loss_chunk: Option<usize>,
-    /// Weights under Hugging Face's names to start from (.safetensors).
-    #[arg(long, value_name = "FILE")]
-    pub weights: Option<PathBuf>,
-    /// jargon (the Jargon File, which ships with leanburn, byte by byte), or a token file.
-    #[arg(long, value_name = "FILE")]
-    pub data: Option<String>,
     /// The tokenizer.json of Hugging Face's format that made the token file, or will make it from --text.
     #[arg(long, value_name = "FILE")]
     pub tokenizer: Option<PathBuf>,
@@ -65,8 +59,6 @@ impl Flags<Text> for TextArgs {
         set(&mut model.dropout, self.dropout);
         model.attention_chunk = self.attention_chunk.or(model.attention_chunk);
         model.loss_chunk = self.loss_chunk.or(model.loss_chunk);
-        model.weights = self.weights.clone().or(model.weights.take());
-        set(&mut data.source, self.data.clone());
         data.tokenizer = self.tokenizer.clone().or(data.tokenizer.take());
         set(&mut data.context, self.context);
         set(&mut data.carry, self.carry);

@@ -1,5 +1,6 @@
 //! The network of a text recipe.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use burn::tensor::{DType, Device, Tensor};
@@ -77,6 +78,10 @@ impl Builds for Text {
         };
         eprintln!("{}: {report}", path.display());
         Ok(TextModel { network, ..model })
+    }
+
+    fn save(model: &TextModel, path: &Path) -> Result<(), TrainError> {
+        model.save_weights(path)
     }
 
     fn with_levers(recipe: &Recipe<Self>, policy: Policy, model: TextModel) -> TextModel {
