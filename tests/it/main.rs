@@ -14,6 +14,7 @@ mod int8;
 mod layers;
 mod memory;
 mod ops;
+mod plan;
 mod prediction;
 mod program;
 mod resume;

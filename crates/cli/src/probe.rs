@@ -26,6 +26,10 @@ pub struct Args {
     /// Start even where the step is predicted not to fit into the memory that is free.
     #[arg(long)]
     force: bool,
+    /// Play a machine with less memory, on the CPU: an allocation that passes so many bytes, besides what the program
+    /// has before the model, fails and ends it.
+    #[arg(long, value_name = "BYTES")]
+    heap: Option<Bytes>,
     /// Write down how far each step came, for whoever finds this process dead.
     #[arg(long, value_name = "FILE", hide = true)]
     trail: Option<PathBuf>,
@@ -57,6 +61,7 @@ fn end_with_parent() {
 fn probe<T: Builds>(args: &Args, recipe: Recipe<T>) -> Result<ExitCode> {
     let mut job = Job::open(recipe)?;
     job.force = args.force;
+    job.heap = args.heap;
     let probe = job.probe(args.steps)?;
     out(&match args.json {
         true => format!("{}\n", json(&job, &probe)),

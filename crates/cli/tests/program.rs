@@ -2,6 +2,10 @@
 
 #[path = "program/backends.rs"]
 mod backends;
+#[path = "program/planning.rs"]
+mod planning;
+#[path = "program/plans.rs"]
+mod plans;
 #[path = "program/quantize.rs"]
 mod quantize;
 

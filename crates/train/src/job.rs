@@ -30,6 +30,8 @@ pub struct Job<T: Task> {
     pub updates: u64,
     /// Start even a step that is predicted not to fit.
     pub force: bool,
+    /// Play a machine whose heap has room for so many bytes besides what is there before the model.
+    pub heap: Option<Bytes>,
     /// The window that every update sees, where it is to learn that by heart.
     by_heart: Option<Vec<Micro<T>>>,
 }
@@ -55,6 +57,7 @@ impl<T: Task> Job<T> {
             loaders,
             policy,
             force: false,
+            heap: None,
             by_heart: None,
         })
     }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use leanburn_memory::record::Point;
-use leanburn_memory::{Bytes, Measurement, Prediction};
+use leanburn_memory::{Bytes, Measurement, Prediction, heap};
 
 use crate::task::{Builds, MicroBatch};
 use crate::{Job, TrainError};
@@ -37,6 +37,10 @@ impl<T: Builds> Job<T> {
     /// Those of [`run`](Self::run).
     pub fn probe(&self, updates: u64) -> Result<Probe, TrainError> {
         let predicted = self.predicted()?;
+        if let Some(room) = self.heap {
+            let there = heap::current();
+            heap::set_limit(Some(Bytes(there.saturating_add(room.0))));
+        }
         let mut trainer = self.trainer(Self::network)?;
         let device = self.device();
         let (mut losses, mut seconds) = (Vec::new(), Vec::new());

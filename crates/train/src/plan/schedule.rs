@@ -28,7 +28,7 @@ const TRIES: usize = 6;
 
 impl<T: Builds> Planner<'_, T> {
     /// A recipe as it is.
-    pub(super) fn candidate(&self, recipe: &Recipe<T>) -> Result<Planned<T>, TrainError> {
+    pub(super) fn planned(&self, recipe: &Recipe<T>) -> Result<Planned<T>, TrainError> {
         let prediction = self.predict(recipe)?;
         let seconds = self.seconds(recipe, &prediction);
         Ok(Planned {
@@ -85,7 +85,7 @@ impl<T: Builds> Planner<'_, T> {
 
     /// The recipe with the schedule that needs least.
     pub(super) fn leanest(&self, recipe: &Recipe<T>, host: bool) -> Result<Planned<T>, TrainError> {
-        let plain = self.candidate(recipe)?;
+        let plain = self.planned(recipe)?;
         let Some(chain) = self.chain_with(recipe, host)? else {
             return Ok(plain);
         };
@@ -150,7 +150,7 @@ impl<T: Builds> Planner<'_, T> {
             offload: Offload::None,
             ..recipe.clone()
         };
-        self.candidate(&recipe)
+        self.planned(&recipe)
     }
 
     fn chain_with(&self, recipe: &Recipe<T>, host: bool) -> Result<Option<Rc<Chain>>, TrainError> {

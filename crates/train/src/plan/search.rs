@@ -9,6 +9,8 @@ use crate::predict::runtime;
 use crate::task::Builds;
 use crate::{OptimizerKind, Recipe, TrainError};
 
+/// Of so many micro-batches the leanest schedule is looked for, where nothing fits.
+const LEAN: usize = 3;
 /// BatchNorm over a single sample is no norm.
 const SMALLEST_NORM: usize = 2;
 
@@ -19,7 +21,7 @@ impl<T: Builds> Planner<'_, T> {
     ///
     /// Those of [`predict`](crate::predict).
     pub fn plan(&self, recipe: &Recipe<T>, budget: &Budget) -> Result<Plan<T>, TrainError> {
-        let start = self.candidate(recipe)?;
+        let start = self.planned(recipe)?;
         let mut search = Search {
             planner: self,
             budget,
@@ -90,7 +92,7 @@ impl<T: Builds> Search<'_, '_, T> {
         if recipe == self.now.recipe {
             return Ok(());
         }
-        let changed = self.planner.candidate(&recipe)?;
+        let changed = self.planner.planned(&recipe)?;
         if changed.prediction.needed() < self.now.prediction.needed() {
             self.take(lever.into(), price.into(), changed);
         }
@@ -131,12 +133,21 @@ impl<T: Builds> Search<'_, '_, T> {
         }
     }
 
-    /// The leanest of all, for the record.
+    /// The leanest of all, for the record. Smaller micro-batches need less, until the gradients that wait for the
+    /// others weigh more.
     fn give_all(&mut self) -> Result<(), TrainError> {
         let smaller = !self.has_batch_norm() || !self.planner.keep.batch;
-        let recipe = self.micro_batches(smaller).pop();
-        let recipe = recipe.unwrap_or_else(|| self.now.recipe.clone());
-        let leanest = self.planner.leanest(&recipe, self.has_host())?;
+        let planned = self.micro_batches(smaller).into_iter();
+        let planned = planned.map(|recipe| self.planner.planned(&recipe));
+        let mut planned: Vec<Planned<T>> = planned.collect::<Result<_, _>>()?;
+        planned.sort_by_key(|planned| planned.prediction.needed());
+        let mut leanest = self.now.clone();
+        for one in planned.iter().take(LEAN) {
+            let lean = self.planner.leanest(&one.recipe, self.has_host())?;
+            if lean.prediction.needed() < leanest.prediction.needed() {
+                leanest = lean;
+            }
+        }
         self.split_and_schedule(leanest)
     }
 
@@ -190,7 +201,7 @@ impl<T: Builds> Search<'_, '_, T> {
                 false => "weights are read more often".into(),
             };
             let lever = format!("micro-batch {batch}, {accumulate} an update");
-            let split = self.planner.candidate(&split)?;
+            let split = self.planner.planned(&split)?;
             self.take(lever, price, split);
         }
         if found.recipe != self.now.recipe {
