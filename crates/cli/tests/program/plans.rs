@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use super::{leanburn, program};
 
 /// Loading, decoding and printing, which are no part of a step: the most that was seen, doubled.
-const BESIDES: u64 = 2 << 20;
+const BESIDES: u64 = 1 << 20;
+
+/// What two workers of a matrix product keep, which a prediction counts, and a small step may not need.
+const WORKERS: u64 = 1 << 20;
 
 /// `LEANBURN_PLANS=50 cargo test --workspace random_plans` takes minutes.
 fn count() -> u64 {
@@ -40,16 +43,16 @@ fn recipe(random: &mut Random) -> Value {
     let train = json!({ "batch": random.of(&[4, 6, 8, 16]), "accumulate": random.of(&[1, 1, 2]) });
     let mut recipe = match random.next() % 2 {
         0 => json!({
-            "model": { "depth": random.of(&[18, 50]), "width": random.of(&[8, 16]) },
-            "data": { "image_size": random.of(&[16, 24, 48]) },
+            "model": { "depth": random.of(&[18, 50]), "width": random.of(&[16, 32]) },
+            "data": { "image_size": random.of(&[32, 48]) },
         }),
         _ => json!({
             "model": {
                 "preset": random.of(&["tiny", "small"]), "layers": random.of(&[2, 5]), "heads": 2,
-                "width": random.of(&[16, 32]), "vocabulary": 256,
+                "width": random.of(&[32, 64]), "vocabulary": 256,
                 "attention_chunk": random.of(&[0, 16]), "loss_chunk": random.of(&[0, 64]),
             },
-            "data": { "context": random.of(&[24, 64]) },
+            "data": { "context": random.of(&[64, 128]) },
         }),
     };
     recipe["backend"] = json!("flex");
@@ -127,15 +130,11 @@ fn random_plans_hold_on_a_small_machine() {
         if fits {
             assert!(runs(&file, budget + BESIDES), "{told}");
         } else {
-            // The leanest recipe gets along with the memory that it was said to need, and with a tenth less of what
-            // the budget can use it does not.
+            // The leanest recipe gets along with what it was said to need. Its step takes more than can be used of
+            // the budget, as far as a prediction may be off, so that much is not enough.
             let smallest = plan["smallest_budget"].as_u64().unwrap();
             assert!(runs(&file, smallest + BESIDES), "{told}");
-            let less = plan["peak"]["predicted"].as_u64().unwrap();
-            assert!(
-                !runs(&file, (less - less / 50).min(budget) - budget / 10),
-                "{told}"
-            );
+            assert!(!runs(&file, budget * 96 / 100 - WORKERS), "{told}");
         }
     }
 }

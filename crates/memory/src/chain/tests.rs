@@ -14,7 +14,7 @@ fn every(chain: &Chain, range: Range<usize>, again: bool, inside: bool) -> Vec<V
     let mut all = Vec::new();
     let mut with = |first: Piece, rest: &[Vec<Piece>]| {
         for rest in rest {
-            all.push([&[first.clone()], &rest[..]].concat());
+            all.push([std::slice::from_ref(&first), &rest[..]].concat());
         }
     };
     let rest = every(chain, start + 1..end, false, false);
