@@ -159,7 +159,8 @@ fn to_json(args: &Args, lines: &[Line]) -> Value {
     let points = lines.iter().map(|line| {
         json!({
             "policy": line.measured.policy.to_string(),
-            "peak": { "predicted": line.planned.prediction.peak.0, "measured": line.measured.peak.0 },
+            "peak": line.measured.peak.0,
+            "predicted_peak": line.planned.prediction.peak.0,
             "step_peak": line.measured.step.0,
             "kept_after_forward": line.measured.kept.0,
             "seconds_expected": line.planned.seconds,

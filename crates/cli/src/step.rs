@@ -24,7 +24,7 @@ pub struct StepArgs {
     /// auto, fp32, f16, bf16, or a policy such as params=f32,compute=f16,output=f32.
     #[arg(long, value_name = "POLICY")]
     pub precision: Option<String>,
-    /// none, cheap, every-block, every:N, sqrt, or one of the last three with +cheap.
+    /// none, cheap, every-block, every:N, sqrt, one of the last three with +cheap, or schedule:PIECES.
     #[arg(long, value_name = "POLICY")]
     pub checkpoint: Option<CheckpointPolicy>,
     /// Where the inputs of recomputed blocks wait: none (on the device) or host.

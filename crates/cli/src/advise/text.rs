@@ -10,7 +10,7 @@ use crate::subject::Subject;
 pub fn text<T: Builds>(advice: &[Advice<T>], subject: &Subject<T>, updates: Option<u64>) -> String {
     let mut text = format!(
         "{}\n\n{:<26} {:>10} {:>10} {:>12}  {}\n",
-        subject.title(),
+        subject.short_title(),
         "",
         "memory",
         "to spare",
