@@ -272,3 +272,27 @@ fn accumulation_is_no_lever_where_gradients_rule() {
     assert!(plan.prediction.needed() <= plan.before);
     assert!(plan.prediction.rows.get(Row::Gradients).is_some());
 }
+
+/// On a GPU inputs that wait in host memory are no part of the step; on the CPU the host's memory is the device's.
+#[test]
+fn parked_inputs_are_predicted_where_they_are() {
+    let _alone = alone();
+    let kept = |backend: BackendKind, checkpoint: &str| {
+        let mut recipe = gpt(4);
+        recipe.checkpoint = checkpoint.parse().unwrap();
+        let policy = policy(&recipe).unwrap();
+        let prediction = leanburn::train::predict(&recipe, &BYTES, policy, backend.into());
+        prediction.unwrap().kept_after_forward.unwrap().0
+    };
+    let (stay, parked) = ("schedule:(1),(1),(1),1", "schedule:(1),host(1),host(1),1");
+    // [batch, context, width] in f32.
+    let input = 16 * 64 * 32 * 4;
+    assert_eq!(
+        kept(BackendKind::Cuda, stay) - kept(BackendKind::Cuda, parked),
+        2 * input
+    );
+    assert_eq!(
+        kept(BackendKind::Flex, stay),
+        kept(BackendKind::Flex, parked)
+    );
+}

@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 use leanburn_levers::Policy;
 use leanburn_memory::chain::Chain;
-use leanburn_memory::trace::Rates;
+use leanburn_memory::trace::{Rates, Runtime};
 use leanburn_memory::{Budget, Bytes, Fit, Prediction};
 
 use crate::levers::Target;
@@ -157,6 +157,10 @@ impl<'a, T: Builds> Planner<'a, T> {
         let mut predictions = self.predictions.borrow_mut();
         predictions.insert(key, prediction.clone());
         Ok(prediction)
+    }
+
+    fn runtime(&self) -> Runtime {
+        runtime(self.target.backend)
     }
 
     fn policy(&self, recipe: &Recipe<T>) -> Result<Policy, TrainError> {

@@ -1,7 +1,7 @@
 //! What a recipe's step will need, before it runs.
 
 use burn::tensor::Device;
-use leanburn_levers::{LossScaler, Policy, captured};
+use leanburn_levers::{LossScaler, Offload, Policy, captured};
 use leanburn_memory::extrapolate::{Sample, extrapolate};
 use leanburn_memory::trace::{Runtime, Trace, TraceError, trace};
 use leanburn_memory::{Bytes, Known, Meter, Method, Prediction, Record};
@@ -29,7 +29,7 @@ pub fn predict<T: Builds>(
     policy: Policy,
     backend: Backend,
 ) -> Result<Prediction, TrainError> {
-    match traced(recipe, facts, policy) {
+    match traced(recipe, facts, policy, runtime(backend)) {
         Ok((trace, known)) => {
             let prediction = Prediction::of(&trace, &known?, runtime(backend));
             prediction
@@ -60,7 +60,15 @@ pub(crate) fn traced<T: Builds>(
     recipe: &Recipe<T>,
     facts: &T::Facts,
     policy: Policy,
+    runtime: Runtime,
 ) -> Result<Traced, TraceError> {
+    let mut recipe = recipe.clone();
+    if !runtime.has_pool() {
+        // The device's memory is the host's, and nothing moves.
+        recipe.offload = Offload::None;
+        recipe.checkpoint = recipe.checkpoint.unparked();
+    }
+    let recipe = &recipe;
     trace(|device| {
         let mut trainer = trainer(recipe, facts, policy, device)?;
         let mut known = Vec::new();

@@ -90,7 +90,8 @@ macro_rules! without_autodiff {
 without_autodiff!(Flex, false);
 #[cfg(feature = "cube")]
 without_autodiff!(Cube, true);
-without_autodiff!(Capture, false);
+// Whoever traces for a CPU asks for no parking.
+without_autodiff!(Capture, true);
 
 /// A tensor in the graph of `Autodiff<B, C>`, whatever the strategy.
 type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;

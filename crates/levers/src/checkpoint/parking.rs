@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::{Dispatch, DispatchDevice, DispatchTensor, TensorMetadata};
-use burn::tensor::{TensorData, read_sync};
+use burn::tensor::{FloatDType, Shape, TensorData, read_sync};
+
+use super::is_capturing;
 
 thread_local! {
     /// The input parked last: the one needed before it is needed is the next to park.
@@ -25,6 +27,8 @@ pub(super) struct Kept {
 enum Place {
     Device(DispatchTensor),
     Host(TensorData, DispatchDevice),
+    /// On a device that computes nothing: what will be uploaded is a new tensor of this size.
+    Traced(Shape, FloatDType, DispatchDevice),
     Taken,
 }
 
@@ -38,11 +42,11 @@ impl Kept {
             };
         }
         let device = tensor.device();
-        let data = read_sync(<Dispatch as FloatTensorOps<Dispatch>>::float_into_data(
-            tensor,
-        ))
-        .expect("the device can be read");
-        let place = Arc::new(Mutex::new(Place::Host(data, device)));
+        let place = match is_capturing(&tensor) {
+            true => Place::Traced(tensor.shape(), tensor.dtype().into(), device),
+            false => Place::Host(read(tensor), device),
+        };
+        let place = Arc::new(Mutex::new(place));
         let before = LAST.replace(Arc::downgrade(&place));
         Self { place, before }
     }
@@ -53,7 +57,9 @@ impl Kept {
         place.upload();
         match &*place {
             Place::Device(tensor) => tensor.clone(),
-            Place::Host(..) | Place::Taken => unreachable!("uploaded, and taken only at the end"),
+            Place::Host(..) | Place::Traced(..) | Place::Taken => {
+                unreachable!("uploaded, and taken only at the end")
+            }
         }
     }
 
@@ -77,9 +83,19 @@ impl Place {
             Self::Host(data, device) => Self::Device(
                 <Dispatch as FloatTensorOps<Dispatch>>::float_from_data(data, &device),
             ),
+            Self::Traced(shape, dtype, device) => {
+                Self::Device(<Dispatch as FloatTensorOps<Dispatch>>::float_zeros(
+                    shape, &device, dtype,
+                ))
+            }
             place => place,
         };
     }
+}
+
+fn read(tensor: DispatchTensor) -> TensorData {
+    let data = <Dispatch as FloatTensorOps<Dispatch>>::float_into_data(tensor);
+    read_sync(data).expect("the device can be read")
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -110,6 +110,16 @@ impl CheckpointPolicy {
         Schedule(pieces.collect())
     }
 
+    /// The same with all inputs of recomputed blocks on the device.
+    pub fn unparked(&self) -> Self {
+        match &self.segments {
+            Segmentation::Schedule(schedule) => {
+                Self::of(Segmentation::Schedule(schedule.unparked()))
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// Whether inputs of recomputed blocks are kept.
     pub fn has_segments(&self) -> bool {
         self.segments != Segmentation::None

@@ -11,12 +11,15 @@ pub struct Cost {
     pub peak: u64,
     /// Seconds beyond those of keeping everything.
     pub extra: f64,
+    /// Bytes that move to the host and back.
+    pub moved: u64,
 }
 
 impl Cost {
     fn then(&mut self, other: Self) {
         self.peak = self.peak.max(other.peak);
         self.extra += other.extra;
+        self.moved = self.moved.saturating_add(other.moved);
     }
 }
 
@@ -49,6 +52,7 @@ impl Chain {
                     cost.then(Cost {
                         peak: held.saturating_add(forward.max(way.backward)),
                         extra: way.extra,
+                        moved: 0,
                     });
                     held = held.saturating_add(way.kept);
                 }
@@ -64,6 +68,7 @@ impl Chain {
                 cost.then(Cost {
                     peak: held.saturating_add(own + alone + behind),
                     extra: seconds + moved,
+                    moved: own,
                 });
                 let input = match rest.first() {
                     Some(Piece::Again { parked: true, .. }) => 0,

@@ -100,6 +100,18 @@ impl Schedule {
         Self(pieces)
     }
 
+    /// The same with all inputs on the device.
+    pub fn unparked(&self) -> Self {
+        let of = |piece: &Piece| match piece {
+            Piece::Again { pieces, .. } => Piece::Again {
+                pieces: pieces.unparked(),
+                parked: false,
+            },
+            kept => kept.clone(),
+        };
+        Self(self.0.iter().map(of).collect())
+    }
+
     /// For each block, whether it goes without the outputs of norms and activations.
     pub fn cheap(&self) -> Vec<bool> {
         let of = |piece: &Piece| match piece {
@@ -305,6 +317,12 @@ mod tests {
         let deep = "(".repeat(100_000);
         assert!(deep.parse::<Schedule>().is_err());
         assert_eq!("1,x".parse::<Schedule>(), Err(ScheduleError("x".into())));
+    }
+
+    #[test]
+    fn inputs_come_back_from_the_host() {
+        let schedule: Schedule = "host(2,host(1)),1".parse().unwrap();
+        assert_eq!(schedule.unparked().to_string(), "(2,(1)),1");
     }
 
     #[test]

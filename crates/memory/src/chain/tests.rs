@@ -43,6 +43,7 @@ struct Device<'a> {
     live: u64,
     peak: u64,
     seconds: f64,
+    moved: u64,
     /// The gradients that are there, counted as what is behind the last block that ran.
     gradients: u64,
 }
@@ -76,6 +77,7 @@ impl Device<'_> {
                         self.seconds += block.forward;
                     }
                     self.live -= input;
+                    self.moved += input;
                     self.seconds += self.chain.host.unwrap_or(0.0) * input as f64;
                     let next = pieces.get(index + 1);
                     if !matches!(next, Some(Piece::Again { parked: true, .. })) {
@@ -131,7 +133,8 @@ impl Device<'_> {
                 ..*self
             };
             inner.run(pieces, start);
-            (self.live, self.peak, self.seconds) = (inner.live, inner.peak, inner.seconds);
+            (self.live, self.peak) = (inner.live, inner.peak);
+            (self.seconds, self.moved) = (inner.seconds, inner.moved);
         } else {
             self.run(pieces, start);
         }
@@ -144,6 +147,7 @@ fn simulate(chain: &Chain, pieces: &[Piece]) -> Cost {
         live: 0,
         peak: 0,
         seconds: 0.0,
+        moved: 0,
         gradients: 0,
     };
     device.run(pieces, 0);
@@ -151,6 +155,7 @@ fn simulate(chain: &Chain, pieces: &[Piece]) -> Cost {
     Cost {
         peak: device.peak,
         extra: device.seconds,
+        moved: device.moved,
     }
 }
 

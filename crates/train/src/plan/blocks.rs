@@ -7,7 +7,7 @@ use leanburn_levers::{CheckpointPolicy, Policy};
 use leanburn_memory::chain::{Chain, Piece, Schedule, Traces};
 
 use super::{Planner, key};
-use crate::predict::{runtime, traced};
+use crate::predict::traced;
 use crate::task::Builds;
 use crate::{Recipe, TrainError};
 
@@ -48,7 +48,7 @@ impl<T: Builds> Planner<'_, T> {
         };
         let traces = Traces { kept, cheap, again };
         let window = recipe.train.accumulate.min(2);
-        let chain = Chain::of(traces, window, runtime(self.target.backend), self.rates);
+        let chain = Chain::of(traces, window, self.runtime(), self.rates);
         let Some(chain) = chain.map(Rc::new) else {
             return Ok(None);
         };
@@ -57,7 +57,7 @@ impl<T: Builds> Planner<'_, T> {
     }
 
     fn trace(&self, recipe: &Recipe<T>, policy: Policy) -> Option<leanburn_memory::trace::Trace> {
-        let (trace, known) = traced(recipe, self.target.facts, policy).ok()?;
+        let (trace, known) = traced(recipe, self.target.facts, policy, self.runtime()).ok()?;
         known.ok().map(|_| trace)
     }
 }

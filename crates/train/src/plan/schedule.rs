@@ -8,7 +8,6 @@ use leanburn_memory::chain::{Chain, Plan, Plans, Schedule};
 use leanburn_memory::{Budget, Prediction};
 
 use super::{HOST, Planner};
-use crate::predict::runtime;
 use crate::task::Builds;
 use crate::{Recipe, TrainError};
 
@@ -150,11 +149,15 @@ impl<T: Builds> Planner<'_, T> {
             offload: Offload::None,
             ..recipe.clone()
         };
-        self.planned(&recipe)
+        let mut planned = self.planned(&recipe)?;
+        // Moving is no operation of the trace.
+        let moved = plan.cost.moved as f64 * recipe.train.accumulate as f64;
+        planned.seconds += chain.host.unwrap_or(0.0) * moved;
+        Ok(planned)
     }
 
     fn chain_with(&self, recipe: &Recipe<T>, host: bool) -> Result<Option<Rc<Chain>>, TrainError> {
-        let host = host && runtime(self.target.backend).has_pool();
+        let host = host && self.runtime().has_pool();
         let chain = self.chain(recipe)?;
         Ok(chain.map(|chain| match host {
             true => Rc::new(Chain {

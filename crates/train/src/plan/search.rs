@@ -5,7 +5,6 @@ use leanburn_memory::{Budget, Bytes};
 
 use super::schedule::Planned;
 use super::{Plan, Planner, Step};
-use crate::predict::runtime;
 use crate::task::Builds;
 use crate::{OptimizerKind, Recipe, TrainError};
 
@@ -235,6 +234,6 @@ impl<T: Builds> Search<'_, '_, T> {
     }
 
     fn has_host(&self) -> bool {
-        runtime(self.planner.target.backend).has_pool()
+        self.planner.runtime().has_pool()
     }
 }
