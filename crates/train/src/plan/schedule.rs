@@ -101,7 +101,7 @@ impl<T: Builds> Planner<'_, T> {
         Ok(leanest)
     }
 
-    /// Recipes with the fastest schedules for up to `points` budgets, spread from keeping everything to the leanest;
+    /// Recipes with the fastest schedules for up to `points` budgets, from keeping everything, the first, to the leanest;
     /// without the gradients of parameters, what counts is [what blocks keep](Chain::without_gradients).
     ///
     /// # Errors
@@ -126,8 +126,13 @@ impl<T: Builds> Planner<'_, T> {
         let (low, high) = (leanest.cost.peak, plain.cost.peak);
         let steps = points.saturating_sub(1).max(1) as u64;
         let budgets = (0..=steps).map(|step| high - (high - low) / steps * step);
-        let mut frontier: Vec<Planned<T>> = Vec::new();
-        for budget in budgets {
+        let plain = Recipe {
+            checkpoint: CheckpointPolicy::NONE,
+            offload: Offload::None,
+            ..recipe.clone()
+        };
+        let mut frontier = vec![self.planned(&plain)?];
+        for budget in budgets.skip(1) {
             let within = plans.iter().rfind(|plan| plan.cost.peak <= budget);
             let planned = self.with(recipe, &chain, within.unwrap_or(leanest))?;
             let known = |other: &Planned<T>| other.recipe == planned.recipe;
