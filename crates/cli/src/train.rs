@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, help_heading = "Checks")]
     overfit_batch: bool,
     /// After the run, take two updates in f32 and print their memory beside.
-    #[arg(long, help_heading = "Checks")]
+    #[arg(long, help_heading = "Checks", conflicts_with = "json")]
     compare_fp32: bool,
 }
 
@@ -124,11 +124,12 @@ fn open<T: Builds>(
 fn train<T: Builds>(args: &Args, Opened { mut job, resumed }: Opened<T>) -> Result<Trained<T>> {
     if args.dry_run {
         let predicted = job.predict()?;
+        let room = job.check_room(&predicted);
         out(&match args.run.json {
-            true => format!("{}\n", dry_json(&job, &predicted)),
+            true => format!("{}\n", dry_json(&job, &predicted, room.is_ok())),
             false => dry_text(&job, &predicted),
         })?;
-        job.check_room(&predicted)?;
+        room?;
         return Ok(Trained {
             job,
             model: None,
@@ -177,7 +178,7 @@ fn dry_text<T: Builds>(job: &Job<T>, predicted: &Prediction) -> String {
     )
 }
 
-fn dry_json<T: Builds>(job: &Job<T>, predicted: &Prediction) -> serde_json::Value {
+fn dry_json<T: Builds>(job: &Job<T>, predicted: &Prediction, fits: bool) -> serde_json::Value {
     serde_json::json!({
         "model": T::model_name(&job.recipe.model),
         "backend": job.chosen.backend.to_string(),
@@ -188,7 +189,7 @@ fn dry_json<T: Builds>(job: &Job<T>, predicted: &Prediction) -> serde_json::Valu
         "accumulate": job.recipe.train.accumulate,
         "optimizer": job.recipe.optimizer.name.name(),
         "updates": job.updates,
-        "fits": job.check_room(predicted).is_ok(),
+        "fits": fits,
         "needed": predicted.needed().0,
         "memory": leanburn_memory::to_json(Some(&predicted.step()), None),
     })

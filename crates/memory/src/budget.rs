@@ -92,11 +92,11 @@ impl Budget {
         }
     }
 
-    /// One line.
-    pub fn verdict(&self, peak: Bytes) -> String {
+    /// What [`fits`](Self::fits) or [`holds`](Self::holds) says, in one line.
+    pub fn verdict(&self, fit: Fit) -> String {
         let memory = self.told();
         let room = self.head_room();
-        match self.fits(peak) {
+        match fit {
             Fit::Fits(free) => format!("fits into {memory}, {free} stay free"),
             Fit::Barely(free) if self.on_gpu => format!(
                 "does not fit into {memory} for sure: {free} stay free, and driver, framework and gaps want about {room}"
@@ -142,7 +142,7 @@ mod tests {
         assert!(card.fits(Bytes(20 << 30)).is_sure());
         assert_eq!(card.fits(Bytes((24 << 30) - 1)), Fit::Barely(Bytes(1)));
         assert!(
-            card.verdict(Bytes(25 << 30))
+            card.verdict(card.fits(Bytes(25 << 30)))
                 .contains("1.00 GiB are missing")
         );
         let bytes = Budget::of(Bytes(1000), false);

@@ -18,6 +18,9 @@ const BUILTIN: &str = include_str!("catalogue.toml");
 pub struct Gpu {
     /// How people call it: `RTX 3090`, `A100 80 GB`.
     pub name: String,
+    /// Who made it.
+    #[serde(default)]
+    pub maker: Maker,
     /// Other names, such as the one its driver reports.
     #[serde(default)]
     pub aliases: Vec<String>,
@@ -38,6 +41,19 @@ pub struct Gpu {
     pub source: String,
     /// When they were looked up: `2026-12-02`.
     pub date: String,
+}
+
+/// Who made a GPU, which says what runs on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Maker {
+    /// CUDA.
+    #[default]
+    Nvidia,
+    /// ROCm.
+    Amd,
+    /// Metal.
+    Apple,
 }
 
 /// A machine to rent.
@@ -70,6 +86,11 @@ impl Gpu {
             half: 1e12 * self.half_tflops,
             bytes: 1e9 * self.bandwidth_gbs,
         }
+    }
+
+    /// The half precision to compute in: `bf16`, or `f16` where it has none.
+    pub fn half(&self) -> &'static str {
+        if self.bf16 { "bf16" } else { "f16" }
     }
 
     /// All its memory as its driver reports it.

@@ -33,7 +33,8 @@ pub struct Chain {
     pub output: u64,
     /// The most bytes while the head runs, forward and backward, besides what the blocks keep.
     pub head: u64,
-    /// Seconds to move a byte to the host and back; `None` where that is no place of its own.
+    /// Seconds to move a byte to the host and back; `None` where that is no place of its own. An input that comes
+    /// back while the segment before it still runs is not counted there.
     pub host: Option<f64>,
 }
 

@@ -44,7 +44,7 @@ pub mod trace;
 pub use allocator::CountingAllocator;
 pub use budget::{Budget, Fit};
 pub use bytes::{Bytes, BytesError};
-pub use catalogue::{Catalogue, CatalogueError, Gpu, Instance};
+pub use catalogue::{Catalogue, CatalogueError, Gpu, Instance, Maker};
 pub use census::{Census, Count, census};
 pub use compare::{Comparison, Difference, compare};
 pub use device::{Format, Properties, Space};

@@ -66,7 +66,12 @@ impl<T: Task> Job<T> {
     /// nothing then is a mistake in model, data or learning rate.
     pub fn learn_by_heart(&mut self) -> Result<(), TrainError> {
         let window = self.loaders.train(0, 0).take(self.recipe.train.accumulate);
-        self.by_heart = Some(window.collect::<Result<_, _>>()?);
+        let window: Vec<_> = window.collect::<Result<_, _>>()?;
+        if window.is_empty() {
+            let why = "there is no batch to learn by heart: the data have fewer samples";
+            return Err(TrainError::Recipe(why.into()));
+        }
+        self.by_heart = Some(window);
         Ok(())
     }
 
@@ -78,7 +83,8 @@ impl<T: Task> Job<T> {
     ) -> Box<dyn Iterator<Item = Result<Micro<T>, DataError>> + '_> {
         match &self.by_heart {
             Some(window) => {
-                let again = window.iter().cycle().take(self.loaders.batches());
+                let left = self.loaders.batches() - self.loaders.batches().min(skip / self.recipe.train.batch);
+                let again = window.iter().cycle().take(left);
                 Box::new(again.cloned().map(Ok))
             }
             None => Box::new(self.loaders.train(epoch, skip)),

@@ -99,6 +99,8 @@ pub struct Plan<T: Builds> {
     pub before: Bytes,
     /// What it had to fit into.
     pub budget: Budget,
+    /// Bytes that an update moves to the host and back.
+    pub moved: u64,
     /// Seconds of an update at best, where they can be told.
     pub seconds: Option<f64>,
 }
@@ -107,6 +109,13 @@ impl<T: Builds> Plan<T> {
     /// Whether it fits, and by how much.
     pub fn fit(&self) -> Fit {
         self.budget.holds(&self.prediction)
+    }
+
+    /// Seconds of an update at best on a device of these rates, where they can be told.
+    pub fn seconds_at(&self, rates: Rates) -> Option<f64> {
+        let accumulate = self.recipe.train.accumulate;
+        let computes = self.prediction.seconds(rates, accumulate)?;
+        Some(computes + HOST * self.moved as f64)
     }
 
     /// The smallest budget that the planned recipe fits into; the plan of one that does not fit is the leanest.
@@ -122,7 +131,7 @@ pub struct Planner<'a, T: Builds> {
     rates: Rates,
     half: &'static str,
     predictions: RefCell<HashMap<String, Rc<Prediction>>>,
-    chains: RefCell<HashMap<String, Rc<Chain>>>,
+    chains: RefCell<HashMap<String, Option<Rc<Chain>>>>,
 }
 
 /// Seconds to move a byte to the host and back over PCIe 4 with 16 lanes, of which some 24 GB/s arrive.

@@ -169,7 +169,7 @@ impl<T: Task> Recipe<T> {
 
 /// Samples of a micro-batch, and micro-batches of an update: far beyond any device, and small enough that sizes
 /// computed from them do not overflow.
-const MOST: usize = 1 << 24;
+pub(crate) const MOST: usize = 1 << 24;
 
 /// The check of one key; `range` completes "must be".
 pub fn within(ok: bool, key: &str, range: &str) -> Result<(), TrainError> {

@@ -122,7 +122,19 @@ impl CheckpointPolicy {
 
     /// Whether inputs of recomputed blocks are kept.
     pub fn has_segments(&self) -> bool {
-        self.segments != Segmentation::None
+        match &self.segments {
+            Segmentation::None => false,
+            Segmentation::Every(_) | Segmentation::Sqrt => true,
+            Segmentation::Schedule(schedule) => schedule.has_segments(),
+        }
+    }
+
+    /// Whether any of them wait in host memory by the schedule.
+    pub fn has_parked(&self) -> bool {
+        match &self.segments {
+            Segmentation::Schedule(schedule) => schedule.has_parked(),
+            _ => false,
+        }
     }
 }
 

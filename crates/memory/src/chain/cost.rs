@@ -59,23 +59,23 @@ impl Chain {
                 self.run(rest, middle..range.end, held, cost);
             }
             Piece::Again { pieces, parked } => {
-                let own = match parked {
+                let fetched = match parked {
                     true => self.blocks[range.start].input,
                     false => 0,
                 };
                 let (alone, seconds) = self.alone(range.start..middle);
-                let moved = self.host.unwrap_or(0.0) * own as f64;
+                let moved = self.host.unwrap_or(0.0) * fetched as f64;
                 cost.then(Cost {
-                    peak: held.saturating_add(own + alone + behind),
+                    peak: held.saturating_add(fetched).saturating_add(alone).saturating_add(behind),
                     extra: seconds + moved,
-                    moved: own,
+                    moved: fetched,
                 });
                 let input = match rest.first() {
                     Some(Piece::Again { parked: true, .. }) => 0,
                     _ => self.input(middle),
                 };
                 self.run(rest, middle..range.end, held.saturating_add(input), cost);
-                let held = held.saturating_add(own);
+                let held = held.saturating_add(fetched);
                 self.run(&pieces.0, range.start..self.after(middle), held, cost);
             }
         }

@@ -32,9 +32,6 @@ impl Chain {
         if n == 0 || cheap.blocks() != n || again.blocks() != n {
             return None;
         }
-        // A block without norms has one way only.
-        let is_other = kept.ways() != cheap.ways();
-        let ways = [Some(&kept), is_other.then_some(&cheap)];
         let block = |index: usize| Block {
             input: match index {
                 0 => 0,
@@ -44,11 +41,11 @@ impl Chain {
             alone: again.above(again.forward_of(index), again.forward[index]),
             behind: kept.behind(index),
             gradients: kept.behind(index).saturating_sub(kept.passing(index)),
-            ways: ways
-                .iter()
-                .enumerate()
-                .filter_map(|(cheap, walk)| walk.map(|walk| walk.way(index, cheap > 0, &kept)))
-                .collect(),
+            ways: match kept.grown(index) == cheap.grown(index) {
+                // One without norms and activations.
+                true => vec![kept.way(index, false, &kept)],
+                false => vec![kept.way(index, false, &kept), cheap.way(index, true, &kept)],
+            },
         };
         Some(Self {
             base: kept.live(kept.forward[0]),
@@ -91,7 +88,11 @@ impl<'a> Walk<'a> {
             0 => Some(at(Mark::Backward(0)).unwrap_or(end)),
             _ => at(Mark::Backward(probe)),
         };
-        let backward = (0..forward.len()).map(backward).collect::<Option<_>>()?;
+        let backward = (0..forward.len()).map(backward).collect::<Option<Vec<_>>>()?;
+        let passed = forward.iter().chain(backward.iter().rev());
+        if !passed.is_sorted() {
+            return None;
+        }
         Some(Self {
             counter: Counter::new(trace),
             points: replay.records.get(index)?.points.clone(),
@@ -142,10 +143,6 @@ impl<'a> Walk<'a> {
         let mut points = self.points.iter();
         let point = points.find(|point| point.mark == Mark::Backward(block + 1));
         point.map_or(0, |point| point.passing)
-    }
-
-    fn ways(&self) -> Vec<u64> {
-        (0..self.blocks()).map(|block| self.grown(block)).collect()
     }
 
     fn way(&self, block: usize, cheap: bool, kept: &Self) -> Way {

@@ -100,6 +100,20 @@ impl Schedule {
         Self(pieces)
     }
 
+    /// Whether any block is run again.
+    pub fn has_segments(&self) -> bool {
+        let is_again = |piece: &Piece| matches!(piece, Piece::Again { .. });
+        self.0.iter().any(is_again)
+    }
+
+    /// Whether any input waits in host memory.
+    pub fn has_parked(&self) -> bool {
+        self.0.iter().any(|piece| match piece {
+            Piece::Kept { .. } => false,
+            Piece::Again { pieces, parked } => *parked || pieces.has_parked(),
+        })
+    }
+
     /// The same with all inputs on the device.
     pub fn unparked(&self) -> Self {
         let of = |piece: &Piece| match piece {
@@ -178,8 +192,7 @@ impl FromStr for Schedule {
         };
         let schedule = reader.schedule()?;
         match reader.rest {
-            "" if schedule.blocks() <= MOST => Ok(schedule),
-            "" => Err(ScheduleError(text.into())),
+            "" => Ok(schedule),
             rest => Err(ScheduleError(rest.into())),
         }
     }
@@ -193,10 +206,13 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn schedule(&mut self) -> Result<Schedule, ScheduleError> {
         let mut schedule = Schedule::default();
+        let mut blocks = 0usize;
         loop {
             let times = self.times()?;
             let piece = self.piece()?;
-            if schedule.0.len() + times > MOST {
+            // Before anything is repeated: a few characters can stand for more blocks than memory holds.
+            blocks = blocks.saturating_add(piece.blocks().saturating_mul(times));
+            if blocks > MOST {
                 return Err(self.wrong());
             }
             for _ in 0..times {
@@ -311,6 +327,8 @@ mod tests {
             "99999999999999999999",
             "1048576*1048576",
             "1048576*(1048576)",
+            "1048576*(1048576*(1))",
+            "1000000,1000000",
         ] {
             assert!(text.parse::<Schedule>().is_err(), "{text}");
         }
@@ -322,7 +340,11 @@ mod tests {
     #[test]
     fn inputs_come_back_from_the_host() {
         let schedule: Schedule = "host(2,host(1)),1".parse().unwrap();
-        assert_eq!(schedule.unparked().to_string(), "(2,(1)),1");
+        assert!(schedule.has_parked() && schedule.has_segments());
+        let stay = schedule.unparked();
+        assert_eq!(stay.to_string(), "(2,(1)),1");
+        assert!(!stay.has_parked() && stay.has_segments());
+        assert!(!"4,2c".parse::<Schedule>().unwrap().has_segments());
     }
 
     #[test]

@@ -6,8 +6,10 @@ use super::{Chain, Cost, Piece, Schedule};
 const WORK: u64 = 1_000_000_000;
 /// Budgets that are told apart at most; beyond this a finer table changes nothing that a trace would not.
 const FINEST: u64 = 1 << 14;
-/// Budgets that are told apart at least.
+/// Budgets that are told apart at least, where there is room.
 const COARSEST: u64 = 1 << 9;
+/// How many numbers the tables may hold: half a gibibyte of them.
+const ROOM: u64 = 1 << 27;
 
 /// Below so many numbers a thread is not worth its start.
 const PARALLEL: usize = 1 << 14;
@@ -26,6 +28,8 @@ pub struct Plans<'a> {
     chain: &'a Chain,
     /// Bytes of a slot.
     unit: u64,
+    /// Bytes of the budget beyond its last whole slot: a table's entry `slots` is for `slots * unit + rest` bytes.
+    rest: u64,
     /// Slots of the budget.
     slots: usize,
     /// Inputs of the blocks and of the head, in slots.
@@ -82,15 +86,15 @@ enum First {
     Again(usize, bool),
 }
 
-/// One first step as arithmetic on two rows of the table: `seconds + rest[slots - less] + own[slots - own_less]`
-/// from `from` slots on.
+/// One first step as arithmetic on two rows of the table: `seconds + rest[slots - less] + inside[slots - inside_less]`
+/// from `from` slots on, where `inside` is what a segment takes when its turn comes again.
 struct Move<'a> {
     first: First,
     seconds: f32,
     from: usize,
     rest: &'a [f32],
     less: usize,
-    own: Option<(&'a [f32], usize)>,
+    inside: Option<(&'a [f32], usize)>,
 }
 
 impl Move<'_> {
@@ -98,8 +102,8 @@ impl Move<'_> {
         if slots < self.from {
             return f32::INFINITY;
         }
-        let own = self.own.map_or(0.0, |(own, less)| own[slots - less]);
-        self.seconds + self.rest[slots - self.less] + own
+        let inside = self.inside.map_or(0.0, |(row, less)| row[slots - less]);
+        self.seconds + self.rest[slots - self.less] + inside
     }
 
     fn improve(&self, best: &mut [f32]) {
@@ -108,11 +112,11 @@ impl Move<'_> {
             return;
         }
         let rest = &self.rest[from - self.less..];
-        match self.own {
-            Some((own, less)) => {
-                let terms = rest.iter().zip(&own[from - less..]);
-                for (best, (rest, own)) in best[from..].iter_mut().zip(terms) {
-                    *best = best.min(self.seconds + rest + own);
+        match self.inside {
+            Some((row, less)) => {
+                let terms = rest.iter().zip(&row[from - less..]);
+                for (best, (rest, inside)) in best[from..].iter_mut().zip(terms) {
+                    *best = best.min(self.seconds + rest + inside);
                 }
             }
             None => {
@@ -127,13 +131,15 @@ impl Move<'_> {
 impl<'a> Plans<'a> {
     /// Plans a chain for every budget up to `budget` bytes.
     ///
-    /// Exact where the budget is at most some thousand times the greatest common divisor of what blocks keep, as
+    /// Exact for `budget` itself where it is at most some thousand times the greatest common divisor of what blocks keep, as
     /// for equal blocks; else sizes round to the nearest slot, some thousandth of the budget, and
     /// [`within`](Self::within) only gives schedules whose exact cost is within the budget.
     pub fn of(chain: &'a Chain, budget: u64) -> Self {
         let n = chain.blocks.len() as u64;
-        let tables = if chain.host.is_some() { 3 } else { 1 };
-        let finest = (WORK / (tables * n.pow(3) / 6).max(1)).clamp(COARSEST, FINEST);
+        let (tables, moves) = if chain.host.is_some() { (2, 3) } else { (1, 1) };
+        let ranges = (n + 2).saturating_pow(2) / 2;
+        let finest = (WORK / (moves * n.saturating_pow(3) / 6).max(1)).clamp(COARSEST, FINEST);
+        let finest = finest.min(ROOM / (tables * ranges)).max(1);
         let unit = match greatest_common_divisor(chain) {
             0 => budget.max(1),
             divisor if budget / divisor <= finest => divisor,
@@ -143,6 +149,7 @@ impl<'a> Plans<'a> {
         let mut plans = Self {
             chain,
             unit,
+            rest: budget % unit,
             slots,
             inputs: (0..=chain.blocks.len())
                 .map(|block| chain.input(block))
@@ -159,10 +166,11 @@ impl<'a> Plans<'a> {
         plans
     }
 
-    /// The fastest schedule within `budget` bytes; `None` where there is none, or the budget is beyond that of the
-    /// table.
+    /// The fastest schedule within `budget` bytes, or within those that were planned for, where these are less;
+    /// `None` where there is none.
     pub fn within(&self, budget: u64) -> Option<Plan> {
-        let most = usize::try_from(budget / self.unit).ok()?.min(self.slots);
+        let most = usize::try_from(budget.saturating_sub(self.rest) / self.unit);
+        let most = most.map_or(self.slots, |most| most.min(self.slots));
         // Where sizes were rounded, a little less of the table is a little less of the budget.
         let slack = (0..8).chain((3..).map_while(|shift| 1usize.checked_shl(shift)));
         let slots = slack.map_while(|slack| most.checked_sub(slack));
@@ -206,7 +214,7 @@ impl<'a> Plans<'a> {
             self.on_device.set(end, self.chain.after(end), &best);
             self.on_device.set(end, end, &best);
         }
-        let head = above(self.chain.head, self.unit).min(best.len());
+        let head = self.least(self.chain.head).min(best.len());
         best[..head].fill(f32::INFINITY);
         self.on_device.set(n, n, &best);
         for length in 1..=n {
@@ -267,17 +275,18 @@ impl<'a> Plans<'a> {
             each(Move {
                 first: First::Kept(index),
                 seconds: way.extra as f32,
-                from: above(most, self.unit).max(less),
+                from: self.least(most).max(less),
                 rest: self.on_device.of(start + 1, end),
                 less,
-                own: None,
+                inside: None,
             });
         }
-        let (own_bytes, own_less) = match parked {
+        // What comes back from the host is there while the segment runs again.
+        let (fetched, inside_less) = match parked {
             true => (block.input, self.inputs[start]),
             false => (0, 0),
         };
-        let moved = chain.host.unwrap_or(0.0) * own_bytes as f64;
+        let moved = chain.host.unwrap_or(0.0) * fetched as f64;
         let (mut alone, mut seconds) = (0, moved);
         // All of the range as one segment makes sense before the head only.
         let last = if end == n { n } else { end.min(n) - 1 };
@@ -289,17 +298,17 @@ impl<'a> Plans<'a> {
             };
             alone = alone.max(input.saturating_add(chain.blocks[middle - 1].alone));
             seconds += chain.blocks[middle - 1].forward;
-            let most = own_bytes.saturating_add(alone).saturating_add(behind);
-            let from = above(most, self.unit).max(own_less);
+            let most = fetched.saturating_add(alone).saturating_add(behind);
+            let from = self.least(most).max(inside_less);
             let less = self.inputs[middle];
-            let own = self.on_device.of(start, chain.after(middle));
+            let inside = Some((self.on_device.of(start, chain.after(middle)), inside_less));
             each(Move {
                 first: First::Again(middle, false),
                 seconds: seconds as f32,
                 from: from.max(less),
                 rest: self.on_device.of(middle, end),
                 less,
-                own: Some((own, own_less)),
+                inside,
             });
             if let Some(on_host) = self.on_host.as_ref().filter(|_| middle < end) {
                 each(Move {
@@ -308,7 +317,7 @@ impl<'a> Plans<'a> {
                     from,
                     rest: on_host.of(middle, end),
                     less: 0,
-                    own: Some((own, own_less)),
+                    inside,
                 });
             }
         }
@@ -324,18 +333,15 @@ impl<'a> Plans<'a> {
         schedule: &mut Schedule,
     ) -> Option<()> {
         while start < end.min(self.chain.blocks.len()) {
-            let mut best = (f32::INFINITY, First::Kept(0), 0, 0);
+            let (mut best, mut fastest) = (None, f32::INFINITY);
             self.moves(start, end, parked, |step| {
                 let seconds = step.seconds(slots);
-                if seconds < best.0 {
-                    let own = step.own.map_or(0, |(_, less)| less);
-                    best = (seconds, step.first, step.less, own);
+                if seconds < fastest {
+                    let inside_less = step.inside.map_or(0, |(_, less)| less);
+                    (best, fastest) = (Some((step.first, step.less, inside_less)), seconds);
                 }
             });
-            let (seconds, first, less, own_less) = best;
-            if seconds.is_infinite() {
-                return None;
-            }
+            let (first, less, inside_less) = best?;
             match first {
                 First::Kept(way) => {
                     schedule.push(Piece::Kept {
@@ -348,7 +354,7 @@ impl<'a> Plans<'a> {
                 First::Again(middle, next_parked) => {
                     let mut pieces = Schedule::default();
                     let end = self.chain.after(middle);
-                    self.write(start, end, slots - own_less, false, &mut pieces)?;
+                    self.write(start, end, slots - inside_less, false, &mut pieces)?;
                     schedule.push(Piece::Again { pieces, parked });
                     start = middle;
                     parked = next_parked;
@@ -358,10 +364,12 @@ impl<'a> Plans<'a> {
         }
         Some(())
     }
-}
 
-fn above(bytes: u64, unit: u64) -> usize {
-    usize::try_from(bytes.div_ceil(unit)).unwrap_or(usize::MAX)
+    /// The fewest slots that stand for so many bytes.
+    fn least(&self, bytes: u64) -> usize {
+        let slots = bytes.saturating_sub(self.rest).div_ceil(self.unit);
+        usize::try_from(slots).unwrap_or(usize::MAX)
+    }
 }
 
 fn nearest(bytes: u64, unit: u64) -> usize {

@@ -266,6 +266,81 @@ proptest! {
     }
 }
 
+/// A budget between two slots is all there for what is measured in bytes.
+#[test]
+fn no_byte_of_the_budget_is_lost() {
+    let way = Way {
+        cheap: false,
+        kept: 6,
+        forward: 6,
+        backward: 6,
+        extra: 0.0,
+    };
+    let chain = Chain {
+        blocks: vec![Block {
+            input: 2,
+            forward: 1.0,
+            alone: 8,
+            ways: vec![way],
+            ..Block::default()
+        }],
+        output: 2,
+        head: 17,
+        ..Chain::default()
+    };
+    let plan = |budget| Plans::of(&chain, budget).within(budget);
+    assert_eq!(plan(23).map(|plan| plan.cost.extra), Some(0.0));
+    assert_eq!(plan(22).map(|plan| plan.cost.extra), Some(1.0));
+    assert_eq!(plan(18), None);
+}
+
+/// Neither time nor memory goes beyond all bounds; what is found keeps to the budget.
+#[test]
+fn long_chains_are_planned_coarsely() {
+    let block = |index: u64| Block {
+        input: 1_000_003 + index,
+        forward: 1.0,
+        alone: 2_000_000,
+        ways: vec![Way {
+            kept: 9_000_001 + index,
+            forward: 9_500_000,
+            backward: 12_000_000,
+            ..Way::default()
+        }],
+        ..Block::default()
+    };
+    let chain = Chain {
+        blocks: (0..600).map(block).collect(),
+        output: 1_000_003,
+        ..Chain::default()
+    };
+    let budget = chain.cost(&Schedule::default()).peak / 2;
+    let plan = Plans::of(&chain, budget).within(budget).unwrap();
+    assert!(plan.cost.peak <= budget);
+    assert!(plan.cost.extra < 600.0);
+}
+
+#[test]
+fn gradients_of_parameters_can_be_left_out() {
+    let way = Way {
+        backward: 50,
+        ..Way::default()
+    };
+    let block = Block {
+        behind: 30,
+        gradients: 20,
+        ways: vec![way],
+        ..Block::default()
+    };
+    let chain = Chain {
+        blocks: vec![block],
+        ..Chain::default()
+    };
+    let block = &chain.without_gradients().blocks[0];
+    assert_eq!((block.gradients, block.behind), (0, 10));
+    assert_eq!(block.ways[0].backward, 30);
+}
+
 /// The classic: of equal blocks, about a square root lives at once, at one more forward.
 #[test]
 fn equal_blocks_take_a_root_of_the_memory() {

@@ -15,16 +15,22 @@ use crate::{Recipe, TrainError};
 const ALL: usize = 4096;
 
 impl<T: Builds> Planner<'_, T> {
-    /// `None` where the network is no chain, or cannot be traced.
+    /// `None` where the network is no chain of blocks, or cannot be traced.
     pub(super) fn chain(&self, recipe: &Recipe<T>) -> Result<Option<Rc<Chain>>, TrainError> {
         let mut recipe = recipe.clone();
         recipe.checkpoint = CheckpointPolicy::NONE;
         recipe.offload = Offload::None;
         let key = key(&recipe)?;
         if let Some(known) = self.chains.borrow().get(&key) {
-            return Ok(Some(known.clone()));
+            return Ok(known.clone());
         }
-        let policy = self.policy(&recipe)?;
+        let chain = self.traced_chain(&recipe)?.map(Rc::new);
+        self.chains.borrow_mut().insert(key, chain.clone());
+        Ok(chain)
+    }
+
+    fn traced_chain(&self, recipe: &Recipe<T>) -> Result<Option<Chain>, TrainError> {
+        let policy = self.policy(recipe)?;
         let under = |checkpoint: CheckpointPolicy| {
             let recipe = Recipe {
                 checkpoint,
@@ -37,23 +43,16 @@ impl<T: Builds> Planner<'_, T> {
             parked: false,
         };
         let again = Segmentation::Schedule(Schedule(vec![again; ALL]));
-        let traces = [
-            CheckpointPolicy::NONE,
-            CheckpointPolicy::CHEAP,
-            CheckpointPolicy::of(again),
-        ]
-        .map(under);
-        let [Some(kept), Some(cheap), Some(again)] = &traces else {
-            return Ok(None);
+        let chain = || {
+            let traces = Traces {
+                kept: &under(CheckpointPolicy::NONE)?,
+                cheap: &under(CheckpointPolicy::CHEAP)?,
+                again: &under(CheckpointPolicy::of(again))?,
+            };
+            let window = recipe.train.accumulate.min(2);
+            Chain::of(traces, window, self.runtime(), self.rates)
         };
-        let traces = Traces { kept, cheap, again };
-        let window = recipe.train.accumulate.min(2);
-        let chain = Chain::of(traces, window, self.runtime(), self.rates);
-        let Some(chain) = chain.map(Rc::new) else {
-            return Ok(None);
-        };
-        self.chains.borrow_mut().insert(key, chain.clone());
-        Ok(Some(chain))
+        Ok(chain())
     }
 
     fn trace(&self, recipe: &Recipe<T>, policy: Policy) -> Option<leanburn_memory::trace::Trace> {

@@ -96,26 +96,25 @@ fn predicted<T: Builds>(
         return Ok(0);
     };
     let (mut fitting, mut exceeding) = ((1, one), MOST);
-    let mut slope = None;
+    let mut more = 1;
     while exceeding - fitting.0 > 1 {
-        let more = slope.map_or(1, |slope: u64| (usable.0 - fitting.1) / slope.max(1));
-        let more = usize::try_from(more).unwrap_or(MOST);
-        let guess = fitting.0.saturating_add(more.max(1)).min(exceeding - 1);
+        let guess = fitting.0.saturating_add(more).min(exceeding - 1);
+        let mut slope = 0;
         match needed(guess)? {
             Some(needed) => {
-                let grown = needed.saturating_sub(fitting.1);
-                slope = Some(grown / (guess - fitting.0) as u64);
+                slope = needed.saturating_sub(fitting.1) / (guess - fitting.0) as u64;
                 match needed <= usable.0 {
                     true => fitting = (guess, needed),
                     false => exceeding = guess,
                 }
             }
-            None => {
-                exceeding = guess;
-                // Nothing is known of the line there, so half of what is left goes.
-                slope = Some((usable.0 - fitting.1) / ((exceeding - fitting.0) as u64 / 2).max(1));
-            }
+            None => exceeding = guess,
         }
+        let room = usable.0 - fitting.1;
+        // Where the line is level or not known, half of what is left goes.
+        let on_line = room.checked_div(slope);
+        let on_line = on_line.map(|more| usize::try_from(more).unwrap_or(MOST));
+        more = on_line.unwrap_or((exceeding - fitting.0) / 2).max(1);
     }
     Ok(fitting.0)
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use leanburn_levers::CheckpointPolicy;
 use leanburn_levers::checkpoint::{Offload, Segmentation};
 use leanburn_memory::chain::{Chain, Plan, Plans, Schedule};
-use leanburn_memory::{Budget, Prediction};
+use leanburn_memory::{Budget, Bytes, Prediction};
 
 use super::{HOST, Planner};
 use crate::task::Builds;
@@ -18,12 +18,16 @@ pub struct Planned<T: Builds> {
     pub recipe: Recipe<T>,
     /// What its step takes.
     pub prediction: Rc<Prediction>,
+    /// Bytes that an update moves to the host and back.
+    pub moved: u64,
     /// Seconds of an update at best; infinite where they cannot be told.
     pub seconds: f64,
 }
 
 /// How often a budget for the chain is corrected by what a trace of the whole step says.
 const TRIES: usize = 6;
+/// How many of the leanest schedules are traced to find the leanest.
+const NEIGHBOURS: usize = 3;
 
 impl<T: Builds> Planner<'_, T> {
     /// A recipe as it is.
@@ -33,6 +37,7 @@ impl<T: Builds> Planner<'_, T> {
         Ok(Planned {
             recipe: recipe.clone(),
             prediction,
+            moved: 0,
             seconds: seconds.unwrap_or(f64::INFINITY),
         })
     }
@@ -49,8 +54,9 @@ impl<T: Builds> Planner<'_, T> {
         };
         let usable = budget.usable().0;
         let room = usable.saturating_sub(chain.base);
-        // A little beyond: the chain's costs are bounds, and the trace may find less.
-        let plans = Plans::of(&chain, room + room / 8);
+        // A little beyond: the chain's costs are estimates, and the trace may find less.
+        let all = chain.cost(&Schedule::default()).peak;
+        let plans = Plans::of(&chain, room.saturating_add(room / 8).min(all));
         let mut limit = room;
         let mut found: Option<Planned<T>> = None;
         for _ in 0..TRIES {
@@ -65,8 +71,7 @@ impl<T: Builds> Planner<'_, T> {
                     break;
                 }
                 let over = needed.saturating_sub(usable).max(limit / 256).max(1);
-                let below = plan.cost.peak.min(limit);
-                limit = below.saturating_sub(over);
+                limit = plan.cost.peak.saturating_sub(over);
                 continue;
             }
             let slack = usable - needed;
@@ -90,13 +95,33 @@ impl<T: Builds> Planner<'_, T> {
         };
         let all = chain.cost(&Schedule::default()).peak;
         let frontier = Plans::of(&chain, all).frontier();
-        // The costs are bounds, so a neighbour may turn out leaner.
-        let mut leanest = plain;
-        for plan in frontier.iter().take(3) {
-            let candidate = self.with(recipe, &chain, plan)?;
-            if candidate.prediction.needed() < leanest.prediction.needed() {
-                leanest = candidate;
+        let lean = self.leanest_of(recipe, &chain, &frontier)?;
+        Ok(leaner(plain, lean))
+    }
+
+    /// The leanest of a frontier; the chain's costs are estimates, so its neighbours and the policies that have a name
+    /// are traced too.
+    fn leanest_of(
+        &self,
+        recipe: &Recipe<T>,
+        chain: &Chain,
+        frontier: &[Plan],
+    ) -> Result<Planned<T>, TrainError> {
+        let named = [
+            CheckpointPolicy::EVERY_BLOCK,
+            CheckpointPolicy::EVERY_BLOCK.with_cheap(),
+        ];
+        let named = named.map(|policy| {
+            let schedule = policy.schedule(chain.blocks.len());
+            Plan {
+                cost: chain.cost(&schedule),
+                schedule,
             }
+        });
+        let [first, others @ ..] = &named;
+        let mut leanest = self.with(recipe, chain, first)?;
+        for plan in frontier.iter().take(NEIGHBOURS).chain(others) {
+            leanest = leaner(leanest, self.with(recipe, chain, plan)?);
         }
         Ok(leanest)
     }
@@ -134,12 +159,16 @@ impl<T: Builds> Planner<'_, T> {
         let mut frontier = vec![self.planned(&plain)?];
         for budget in budgets.skip(1) {
             let within = plans.iter().rfind(|plan| plan.cost.peak <= budget);
-            let planned = self.with(recipe, &chain, within.unwrap_or(leanest))?;
-            let known = |other: &Planned<T>| other.recipe == planned.recipe;
-            if !frontier.iter().any(known) {
-                frontier.push(planned);
-            }
+            frontier.push(self.with(recipe, &chain, within.unwrap_or(leanest))?);
         }
+        frontier.push(self.leanest_of(recipe, &chain, &plans)?);
+        // What is slower and no leaner is no part of it.
+        let mut least = Bytes(u64::MAX);
+        frontier.retain(|planned| {
+            let is_leaner = planned.prediction.peak < least;
+            least = least.min(planned.prediction.peak);
+            is_leaner
+        });
         Ok(frontier)
     }
 
@@ -156,8 +185,8 @@ impl<T: Builds> Planner<'_, T> {
         };
         let mut planned = self.planned(&recipe)?;
         // Moving is no operation of the trace.
-        let moved = plan.cost.moved as f64 * recipe.train.accumulate as f64;
-        planned.seconds += chain.host.unwrap_or(0.0) * moved;
+        planned.moved = plan.cost.moved.saturating_mul(recipe.train.accumulate as u64);
+        planned.seconds += chain.host.unwrap_or(0.0) * planned.moved as f64;
         Ok(planned)
     }
 
@@ -171,6 +200,13 @@ impl<T: Builds> Planner<'_, T> {
             }),
             false => chain,
         }))
+    }
+}
+
+fn leaner<T: Builds>(a: Planned<T>, b: Planned<T>) -> Planned<T> {
+    match b.prediction.needed() < a.prediction.needed() {
+        true => b,
+        false => a,
     }
 }
 

@@ -1,11 +1,12 @@
 //! Which levers are pulled, in which order.
 
-use leanburn_levers::Precision;
+use leanburn_levers::{CheckpointPolicy, Precision};
 use leanburn_memory::{Budget, Bytes};
 
 use super::schedule::Planned;
 use super::{Plan, Planner, Step};
 use crate::task::Builds;
+use crate::recipe::MOST;
 use crate::{OptimizerKind, Recipe, TrainError};
 
 /// Of so many micro-batches the leanest schedule is looked for, where nothing fits.
@@ -30,7 +31,8 @@ impl<T: Builds> Planner<'_, T> {
         };
         search.run()?;
         Ok(Plan {
-            seconds: self.seconds(&search.now.recipe, &search.now.prediction),
+            seconds: Some(search.now.seconds).filter(|seconds| seconds.is_finite()),
+            moved: search.now.moved,
             recipe: search.now.recipe,
             prediction: search.now.prediction,
             steps: search.steps,
@@ -101,13 +103,18 @@ impl<T: Builds> Search<'_, '_, T> {
     fn halve_precision(&mut self) -> Result<(), TrainError> {
         let planner = self.planner;
         let is_full = planner.policy(&self.now.recipe)?.compute == Precision::F32;
-        let half = planner.half;
-        let mut probe = self.now.recipe.clone();
-        probe.precision.policy = half.into();
-        // A device may lack the dtype.
-        if planner.keep.precision || !is_full || planner.policy(&probe).is_err() {
+        if planner.keep.precision || !is_full {
             return Ok(());
         }
+        // A device may lack the dtype.
+        let has = |half: &&str| {
+            let mut probe = self.now.recipe.clone();
+            probe.precision.policy = (*half).into();
+            planner.policy(&probe).is_ok()
+        };
+        let Some(half) = [planner.half, "f16"].into_iter().find(has) else {
+            return Ok(());
+        };
         let lever = format!("precision {half}");
         let price = "products round to half precision; weights and sums stay f32";
         self.pull(&lever, price, |recipe| {
@@ -157,7 +164,7 @@ impl<T: Builds> Search<'_, '_, T> {
             let Some(found) = self.planner.scheduled(&recipe, self.budget, host)? else {
                 continue;
             };
-            let is_plain = found.recipe.checkpoint == Default::default();
+            let is_plain = found.recipe.checkpoint == CheckpointPolicy::NONE;
             if fastest.as_ref().is_none_or(|f| found.seconds < f.seconds) {
                 fastest = Some(found);
             }
@@ -172,18 +179,19 @@ impl<T: Builds> Search<'_, '_, T> {
     /// Recipes of as many samples an update; the largest micro-batch first.
     fn micro_batches(&self, smaller: bool) -> Vec<Recipe<T>> {
         let recipe = &self.now.recipe;
-        let (batch, accumulate) = (recipe.train.batch, recipe.train.accumulate);
+        let batch = recipe.train.batch;
+        let samples = batch.saturating_mul(recipe.train.accumulate);
         let smallest = match self.has_batch_norm() {
             true => SMALLEST_NORM.min(batch),
             false => 1,
         };
         let lowest = if smaller { smallest } else { batch };
         let sizes = (lowest..=batch).rev();
-        let sizes = sizes.filter(|size| batch.saturating_mul(accumulate).is_multiple_of(*size));
+        let sizes = sizes.filter(|size| samples.is_multiple_of(*size) && samples / size <= MOST);
         let of = |size: usize| {
             let mut recipe = recipe.clone();
             recipe.train.batch = size;
-            recipe.train.accumulate = batch * accumulate / size;
+            recipe.train.accumulate = samples / size;
             recipe
         };
         sizes.map(of).collect()
@@ -206,9 +214,12 @@ impl<T: Builds> Search<'_, '_, T> {
         if found.recipe != self.now.recipe {
             let policy = &found.recipe.checkpoint;
             let lever = format!("checkpoint {policy}");
-            let price = match policy.to_string().contains("host") {
-                true => "computes again, and moves inputs to the host and back",
-                false => "computes again in the backward",
+            let price = if policy.has_parked() {
+                "computes again, and moves inputs to the host and back"
+            } else if *policy != CheckpointPolicy::NONE {
+                "computes again in the backward"
+            } else {
+                "keeps everything"
             };
             self.take(lever, price.into(), found);
         }
