@@ -119,9 +119,9 @@ fn a_resnet_fits_by_schedules_alone() {
     on_one_thread(|| fits_every_budget::<Images>(&recipe, &10, &[105, 85, 70, 60]));
 }
 
-/// What the chain's costs promise, a trace of the whole step finds.
+/// The chain's costs are estimates; by prediction of the whole step the frontier falls, to the leanest that there is.
 #[test]
-fn schedules_take_what_the_chain_says() {
+fn the_frontier_falls_to_the_leanest() {
     let _alone = alone();
     let facts = 10;
     let planner = planner::<Images>(&facts, Keep::RESULTS);
@@ -140,7 +140,7 @@ fn schedules_take_what_the_chain_says() {
         recipe.checkpoint = text.parse().unwrap();
         let named = planner.predict(&recipe).unwrap();
         assert!(
-            last.prediction.peak.0 <= named.peak.0 + named.peak.0 / 100,
+            last.prediction.peak <= named.peak,
             "{text}: {} {}",
             last.prediction.peak,
             named.peak
@@ -269,6 +269,7 @@ fn accumulation_is_no_lever_where_gradients_rule() {
     let planner = planner::<Text>(&BYTES, Keep::RESULTS);
     let plan = planner.plan(&recipe, &Budget::of(Bytes(1 << 20), false));
     let plan = plan.unwrap();
+    assert_eq!(plan.recipe.train.accumulate, 1, "{:?}", plan.steps);
     assert!(plan.prediction.needed() <= plan.before);
     assert!(plan.prediction.rows.get(Row::Gradients).is_some());
 }

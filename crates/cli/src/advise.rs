@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use anyhow::Result;
+use leanburn_levers::Precision;
 use leanburn_memory::{Budget, Catalogue, Gpu, Instance};
-use leanburn_train::plan::{Planner, rates};
+use leanburn_train::plan::{Planner, Step, rates};
 use leanburn_train::task::{Builds, Loaders};
 use leanburn_train::{BackendKind, Images, Keep, Plan, Recipe, Text};
 
@@ -75,13 +76,13 @@ fn advise<T: Builds>(args: &Args, subject: &Subject<T>) -> Result<ExitCode> {
     let catalogue = budget::catalogue(args.catalogue.as_deref())?;
     let updates = updates(args, &subject.recipe);
     let mut advice = Vec::new();
-    for kind in [BackendKind::Cuda, BackendKind::Rocm, BackendKind::Wgpu] {
+    for kind in [BackendKind::Cuda, BackendKind::Rocm, BackendKind::Metal] {
         let subject = &Subject {
             backend: kind.into(),
             ..subject.clone()
         };
         for bf16 in [true, false] {
-            let of_kind = |gpu: &&Gpu| backend_of(&gpu.name) == kind && gpu.bf16 == bf16;
+            let of_kind = |gpu: &&Gpu| backend_of(gpu) == kind && gpu.bf16 == bf16;
             let gpus: Vec<&Gpu> = catalogue.gpus().iter().filter(of_kind).collect();
             advice.extend(on_cards(subject, &gpus, &catalogue, updates)?);
         }
@@ -108,14 +109,16 @@ fn on_cards<'a, T: Builds>(
     catalogue: &'a Catalogue,
     updates: Option<u64>,
 ) -> Result<Vec<Advice<'a, T>>> {
-    let half = match gpus.first() {
-        Some(gpu) if !gpu.bf16 => "f16",
-        _ => "bf16",
+    let half = gpus.first().map_or("bf16", |gpu| gpu.half());
+    let mut subject = Subject {
+        half,
+        ..subject.clone()
     };
-    let mut subject = subject.clone();
-    if subject.recipe.precision.policy == "auto" || subject.recipe.precision.policy == "bf16" {
+    let replaced = half == "f16" && subject.policy()?.compute == Precision::Bf16;
+    if replaced {
         subject.recipe.precision.policy = half.into();
     }
+    let subject = &subject;
     let policy = |recipe: &Recipe<T>| subject.policy_of(recipe);
     let planner = Planner::new(
         subject.target(&policy),
@@ -129,13 +132,16 @@ fn on_cards<'a, T: Builds>(
         let plan = match plans.get(&gpu.memory_mib) {
             Some(plan) => plan.clone(),
             None => {
-                let plan = Rc::new(planner.plan(&subject.recipe, &Budget::card(gpu))?);
+                let mut plan = planner.plan(&subject.recipe, &Budget::card(gpu))?;
+                if replaced {
+                    plan.steps.insert(0, instead_of_bf16(&plan));
+                }
+                let plan = Rc::new(plan);
                 plans.insert(gpu.memory_mib, plan.clone());
                 plan
             }
         };
-        let accumulate = plan.recipe.train.accumulate;
-        let seconds = plan.prediction.seconds(gpu.rates(), accumulate);
+        let seconds = plan.seconds_at(gpu.rates());
         let rent = catalogue.with(gpu).map(|instance| {
             let hours = updates
                 .zip(seconds)
@@ -150,6 +156,17 @@ fn on_cards<'a, T: Builds>(
         });
     }
     Ok(advice)
+}
+
+/// What a card without bf16 does to a recipe that wants it.
+fn instead_of_bf16<T: Builds>(plan: &Plan<T>) -> Step {
+    Step {
+        lever: "precision f16".into(),
+        costs: "the card has no bf16".into(),
+        saves: 0,
+        slower: None,
+        needed: plan.before,
+    }
 }
 
 /// Updates of an epoch; `None` where nobody says how many samples there are.

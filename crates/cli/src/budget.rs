@@ -4,14 +4,19 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use leanburn_memory::{Budget, Bytes, Catalogue, Fit};
+use leanburn_memory::{Budget, Bytes, Catalogue, Fit, Gpu};
 
-/// That of a card of the catalogue or of so many bytes, if one is named, for a step on a GPU or not.
-pub fn budget(card: Option<&str>, memory: Option<Bytes>, on_gpu: bool) -> Result<Option<Budget>> {
-    Ok(match card {
-        Some(name) => Some(Budget::card(Catalogue::builtin().find(name)?)),
+/// That of a card or of so many bytes, if either is given, for a step on a GPU or not.
+pub fn budget(card: Option<&Gpu>, memory: Option<Bytes>, on_gpu: bool) -> Option<Budget> {
+    match card {
+        Some(card) => Some(Budget::card(card)),
         None => memory.map(|memory| Budget::of(memory, on_gpu)),
-    })
+    }
+}
+
+/// The card that a flag names.
+pub fn card<'a>(catalogue: &'a Catalogue, name: Option<&str>) -> Result<Option<&'a Gpu>> {
+    Ok(name.map(|name| catalogue.find(name)).transpose()?)
 }
 
 /// The GPUs of a file, or those that come with leanburn.

@@ -59,6 +59,7 @@ fn compare<T: Builds>(args: &Args, recipe: Recipe<T>) -> Result<ExitCode> {
             recipe,
             facts: facts.clone(),
             backend,
+            half: "bf16",
         };
         sides.push(Side {
             backend,

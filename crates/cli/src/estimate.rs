@@ -9,6 +9,8 @@ mod sweep;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use leanburn_memory::{Catalogue, Gpu};
+use leanburn_train::task::Builds;
 use leanburn_train::{Images, Text, runtime};
 
 use crate::print::{out, write};
@@ -28,22 +30,24 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.explain {
         return Err(Wrong("--explain is for --transformer".into()).into());
     }
+    let catalogue = Catalogue::builtin();
+    let gpu = budget::card(&catalogue, args.device.as_deref())?;
     let given = Given {
         backend: args.backend,
-        gpu: args.device.as_deref(),
+        gpu,
         classes: args.classes,
         tokens: args.tokens,
     };
     match args.step.kind()? {
-        Kind::Images => predict(args, &Subject::<Images>::images(&args.step, &given)?),
-        Kind::Text => predict(args, &Subject::<Text>::text(&args.step, &given)?),
+        Kind::Images => predict(args, gpu, &Subject::<Images>::images(&args.step, &given)?),
+        Kind::Text => predict(args, gpu, &Subject::<Text>::text(&args.step, &given)?),
     }
 }
 
-fn predict<T: leanburn_train::task::Builds>(args: &Args, subject: &Subject<T>) -> Result<ExitCode> {
+fn predict<T: Builds>(args: &Args, gpu: Option<&Gpu>, subject: &Subject<T>) -> Result<ExitCode> {
     let memory = args.memory.or(subject.recipe.memory);
     let on_gpu = runtime(subject.backend).has_pool();
-    let budget = budget::budget(args.device.as_deref(), memory, on_gpu)?;
+    let budget = budget::budget(gpu, memory, on_gpu);
     let budget_of = budget.as_ref();
     if let Some(range) = &args.sweep {
         let sweep = sweep::Sweep::of(subject, *range, budget_of)?;

@@ -45,7 +45,7 @@ fn gpus(catalogue: &Catalogue) -> String {
         "", "MiB", "GB/s", "TFLOPS", "half TFLOPS", "links"
     );
     for gpu in catalogue.gpus() {
-        let half = if gpu.bf16 { "bf16" } else { "f16" };
+        let half = gpu.half();
         let links = gpu.nvlink_gbs.map_or("-".into(), |gbs| format!("{gbs:.0}"));
         text += &format!(
             "{:<26} {:>10} {:>9.0} {:>9.1} {:>9.1} {half:<4} {links:>9}\n",

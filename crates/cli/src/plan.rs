@@ -7,7 +7,7 @@ mod text;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use leanburn_memory::Budget;
+use leanburn_memory::Gpu;
 use leanburn_train::plan::{Planner, rates};
 use leanburn_train::task::Builds;
 use leanburn_train::{Images, Text, runtime};
@@ -21,37 +21,29 @@ pub use args::Args;
 
 /// Runs the command; exit code 1 says that nothing fits.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let given = args.given();
+    let catalogue = budget::catalogue(args.catalogue.as_deref())?;
+    let gpu = budget::card(&catalogue, args.device.as_deref())?;
+    let given = args.given(gpu);
     match args.step.kind()? {
-        Kind::Images => plan(args, &Subject::<Images>::images(&args.step, &given)?),
-        Kind::Text => plan(args, &Subject::<Text>::text(&args.step, &given)?),
+        Kind::Images => plan(args, gpu, Subject::<Images>::images(&args.step, &given)?),
+        Kind::Text => plan(args, gpu, Subject::<Text>::text(&args.step, &given)?),
     }
 }
 
-fn plan<T: Builds>(args: &Args, subject: &Subject<T>) -> Result<ExitCode> {
-    let catalogue = budget::catalogue(args.catalogue.as_deref())?;
-    let card = args
-        .device
-        .as_deref()
-        .map(|name| catalogue.find(name))
-        .transpose()?;
+fn plan<T: Builds>(args: &Args, gpu: Option<&Gpu>, mut subject: Subject<T>) -> Result<ExitCode> {
+    // What was planned for is what the planned recipe names: a card has less to give than its size.
     let memory = args.memory.or(subject.recipe.memory);
+    subject.recipe.memory = memory.filter(|_| gpu.is_none());
+    let subject = &subject;
     let on_gpu = runtime(subject.backend).has_pool();
-    let budget = match (card, memory) {
-        (Some(card), _) => Budget::card(card),
-        (None, Some(memory)) => Budget::of(memory, on_gpu),
-        (None, None) => {
-            let why = "how much memory is there? --memory 8GiB, --device \"RTX 3060\", or memory = \"8GiB\" in the recipe";
-            return Err(Wrong(why.into()).into());
-        }
+    let Some(budget) = budget::budget(gpu, memory, on_gpu) else {
+        let why = "how much memory is there? --memory 8GiB, --device \"RTX 3060\", or memory = \"8GiB\" in the recipe";
+        return Err(Wrong(why.into()).into());
     };
     let policy = |recipe: &_| subject.policy_of(recipe);
-    let rates = card.map_or_else(|| rates(subject.backend), |card| card.rates());
-    let half = match card {
-        Some(card) if !card.bf16 => "f16",
-        _ => "bf16",
-    };
-    let planner = Planner::new(subject.target(&policy), args.kept(), rates).with_half(half);
+    let rates = gpu.map_or_else(|| rates(subject.backend), Gpu::rates);
+    let planner = Planner::new(subject.target(&policy), args.kept(), rates);
+    let planner = planner.with_half(subject.half);
     if args.largest_batch {
         return largest::run(args, subject, &planner, &budget);
     }

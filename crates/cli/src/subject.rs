@@ -1,9 +1,9 @@
 //! What is predicted: a recipe, with what its data would say.
 
 use anyhow::Result;
-use leanburn_levers::Policy;
-use leanburn_memory::Prediction;
+use leanburn_levers::{Policy, Precision};
 use leanburn_memory::trace::Runtime;
+use leanburn_memory::{Gpu, Maker, Prediction};
 use leanburn_train::levers::Target;
 use leanburn_train::task::Builds;
 use leanburn_train::text::TextFacts;
@@ -18,6 +18,8 @@ pub struct Subject<T: Builds> {
     pub recipe: Recipe<T>,
     pub facts: T::Facts,
     pub backend: Backend,
+    /// The half precision that `auto` stands for, where the backend is not here.
+    pub half: &'static str,
 }
 
 /// What the data would say, where they are not here, and where to run.
@@ -26,7 +28,7 @@ pub struct Given<'a> {
     /// `--backend`
     pub backend: Option<Backend>,
     /// A GPU of the catalogue.
-    pub gpu: Option<&'a str>,
+    pub gpu: Option<&'a Gpu>,
     /// `--classes`
     pub classes: Option<usize>,
     /// `--tokens`
@@ -94,11 +96,18 @@ impl<T: Builds> Subject<T> {
         };
         recipe.backend = backend;
         T::check(&recipe, &facts, backend)?;
-        Ok(Self {
+        let subject = Self {
             recipe,
             facts,
             backend,
-        })
+            half: given.gpu.map_or("bf16", Gpu::half),
+        };
+        match given.gpu {
+            Some(gpu) if !gpu.bf16 && subject.policy()?.compute == Precision::Bf16 => {
+                Err(Wrong(format!("{} has no bf16: precision f16, or auto", gpu.name)).into())
+            }
+            _ => Ok(subject),
+        }
     }
 
     /// The same with a changed recipe.
@@ -120,7 +129,7 @@ impl<T: Builds> Subject<T> {
         match runtime(self.backend) {
             #[cfg(feature = "flex")]
             Runtime::Flex => recipe.policy(&burn::tensor::Device::flex()),
-            _ if recipe.precision.policy == "auto" => Ok("bf16".parse()?),
+            _ if recipe.precision.policy == "auto" => Ok(self.half.parse()?),
             _ => Ok(recipe.precision.policy.parse()?),
         }
     }
@@ -176,15 +185,11 @@ impl<T: Builds> Subject<T> {
     }
 }
 
-/// What runs on a card, by its name.
-pub fn backend_of(gpu: &str) -> BackendKind {
-    let name = gpu.to_lowercase();
-    let amd = ["instinct", "radeon", "mi2", "mi3"];
-    if name.contains("apple") {
-        BackendKind::Wgpu
-    } else if amd.iter().any(|amd| name.contains(amd)) {
-        BackendKind::Rocm
-    } else {
-        BackendKind::Cuda
+/// What runs on a card.
+pub fn backend_of(gpu: &Gpu) -> BackendKind {
+    match gpu.maker {
+        Maker::Nvidia => BackendKind::Cuda,
+        Maker::Amd => BackendKind::Rocm,
+        Maker::Apple => BackendKind::Metal,
     }
 }

@@ -83,7 +83,8 @@ impl<T: Task> Job<T> {
     ) -> Box<dyn Iterator<Item = Result<Micro<T>, DataError>> + '_> {
         match &self.by_heart {
             Some(window) => {
-                let left = self.loaders.batches() - self.loaders.batches().min(skip / self.recipe.train.batch);
+                let left = self.loaders.batches()
+                    - self.loaders.batches().min(skip / self.recipe.train.batch);
                 let again = window.iter().cycle().take(left);
                 Box::new(again.cloned().map(Ok))
             }

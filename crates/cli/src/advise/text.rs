@@ -45,12 +45,15 @@ fn rent<T: Builds>(advice: &[Advice<T>], updates: Option<u64>) -> String {
                 .iter()
                 .map(move |(rented, price)| (one, rented, price))
         })
-        .filter_map(|(one, rented, price)| Some((one, rented, (*price)?)))
+        .filter_map(|(one, rented, price)| Some((one.seconds?, rented, (*price)?)))
         .collect();
+    if epochs.is_empty() {
+        return "\nno machine to rent is known that has a card which it fits on\n".into();
+    }
     epochs.sort_by(|a, b| a.2.total_cmp(&b.2));
     let mut text = format!("\nan epoch of {updates} updates, rented, at best\n");
-    for (one, rented, price) in epochs {
-        let hours = one.seconds.unwrap_or(f64::NAN) * updates as f64 / 3600.0;
+    for (seconds, rented, price) in epochs {
+        let hours = seconds * updates as f64 / 3600.0;
         text += &format!(
             "{:<28} {:<6} {:<22} {:>9.2} USD {:>9.2} h   ({:.3} USD/h, {}, {})\n",
             rented.name,

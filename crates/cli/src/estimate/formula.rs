@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use leanburn_memory::formulas::{ModelStates, Setup, Transformer};
-use leanburn_memory::{Measurement, Phase, Table, to_json};
+use leanburn_memory::{Catalogue, Measurement, Phase, Table, to_json};
 use serde_json::json;
 
 use super::Args;
@@ -33,7 +33,9 @@ pub fn run(args: &Args, transformer: &Transformer) -> Result<ExitCode> {
         kept_after_forward: None,
         rows: estimate.ledger().clone(),
     };
-    let budget = budget::budget(args.device.as_deref(), args.memory, true)?;
+    let catalogue = Catalogue::builtin();
+    let card = budget::card(&catalogue, args.device.as_deref())?;
+    let budget = budget::budget(card, args.memory, true);
     let fits = budget.as_ref().map(|budget| budget.fits(step.peak));
     if args.json {
         let object = json!({
@@ -53,8 +55,8 @@ pub fn run(args: &Args, transformer: &Transformer) -> Result<ExitCode> {
     if args.explain {
         text += &format!("\n{}\n", estimate.explain().join("\n"));
     }
-    if let Some(budget) = &budget {
-        text += &format!("{}\n", budget.verdict(step.peak));
+    if let Some((budget, fit)) = budget.zip(fits) {
+        text += &format!("{}\n", budget.verdict(fit));
     }
     out(&text)?;
     Ok(budget::exit_code(fits))

@@ -38,10 +38,10 @@ pub fn text<T: Builds>(
     if let Some(highest) = between(prediction) {
         text += &format!("inside a block, for a moment, {highest} of that are in use\n");
     }
-    match (&prediction.refused, budget) {
-        (Some(refusal), _) => text += &format!("does not fit, whatever the memory: {refusal}\n"),
-        (None, Some(budget)) => text += &format!("{}\n", budget.verdict(prediction.needed())),
-        (None, None) => {}
+    if let Some(refusal) = &prediction.refused {
+        text += &format!("does not fit, whatever the memory: {refusal}\n");
+    } else if let Some(budget) = budget {
+        text += &format!("{}\n", budget.verdict(budget.holds(prediction)));
     }
     text
 }

@@ -102,7 +102,7 @@ impl Sweep {
             title: subject.title(),
             verdict: budget
                 .zip(needed)
-                .map(|(budget, needed)| budget.verdict(needed)),
+                .map(|(budget, needed)| budget.verdict(budget.fits(needed))),
             largest,
             points,
         })

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use leanburn_memory::Bytes;
+use leanburn_memory::{Bytes, Gpu};
 use leanburn_train::{Backend, Keep};
 
 use crate::step::StepArgs;
@@ -70,10 +70,10 @@ pub enum Lever {
 }
 
 impl Args {
-    pub fn given(&self) -> Given<'_> {
+    pub fn given<'a>(&self, gpu: Option<&'a Gpu>) -> Given<'a> {
         Given {
             backend: self.backend,
-            gpu: self.device.as_deref(),
+            gpu,
             classes: self.classes,
             tokens: self.tokens,
         }

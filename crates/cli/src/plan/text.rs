@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use leanburn_memory::{Bytes, Fit};
+use leanburn_memory::Bytes;
 use leanburn_train::task::Builds;
 use leanburn_train::{Plan, Recipe};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ pub fn text<T: Builds>(
             false => "no lever saves anything\n",
         };
     }
-    text += &format!("\n{}\n", budget.verdict(plan.prediction.needed()));
+    text += &format!("\n{}\n", budget.verdict(plan.fit()));
     if let Some(refused) = &plan.prediction.refused {
         text += &format!("{refused}\n");
     } else if !plan.fit().is_sure() {
@@ -92,10 +92,7 @@ pub fn toml<T: Builds>(recipe: &Recipe<T>) -> Result<String> {
 
 fn missing<T: Builds>(plan: &Plan<T>) -> Bytes {
     let smallest = plan.smallest_budget().0;
-    match plan.fit() {
-        Fit::Fits(_) => Bytes(0),
-        _ => Bytes(smallest.saturating_sub(plan.budget.memory.0)),
-    }
+    Bytes(smallest.saturating_sub(plan.budget.memory.0))
 }
 
 fn signed(bytes: i64) -> String {

@@ -94,27 +94,37 @@ fn the_largest_batch_is_confirmed_by_a_step() {
     assert!((predicted / measured - 1.0).abs() < 0.05, "{object}");
 }
 
-/// A catalogue of one's own: the 24 GB card that reports 23,034 MiB, and one that has more.
+/// A catalogue of one's own: the 24 GB card that reports 23,034 MiB, one that has hardly any, and one without bf16.
 #[test]
 fn cards_and_machines_are_advised() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gpus.toml");
-    let card = |name: &str, mib: u32| {
+    let card = |name: &str, mib: u32, more: &str| {
         format!(
             "[[gpu]]\nname = \"{name}\"\nmemory_mib = {mib}\nbandwidth_gbs = 300\nf32_tflops = 30\n\
-             half_tflops = 120\nbf16 = true\nsource = \"s\"\ndate = \"2026-12-02\"\n"
+             half_tflops = 120\n{more}\nsource = \"s\"\ndate = \"2026-12-02\"\n"
         )
     };
+    let [bf16, old] = ["bf16 = true", "bf16 = false\nmaker = \"amd\""];
     let machine = "[[instance]]\nname = \"large\"\ncloud = \"here\"\ngpu = \"Large\"\ncount = 2\n\
                    price_usd_per_hour = 4\nregion = \"r\"\nsource = \"s\"\ndate = \"2026-12-02\"\n";
-    fs::write(&file, card("Small", 1100) + &card("Large", 23034) + machine).unwrap();
+    fs::write(
+        &file,
+        card("Small", 620, bf16) + &card("Large", 23034, bf16) + &card("Old", 16384, old) + machine,
+    )
+    .unwrap();
     let file = file.to_str().unwrap();
     let advise = [&["advise", "--catalogue", file], &GPT[..]].concat();
     let object = json(&advise);
     let cards = object["gpus"].as_array().unwrap();
     let of = |name: &str| cards.iter().find(|card| card["gpu"] == name).unwrap();
     assert_eq!(of("Large")["fits"], true);
-    assert_eq!(of("Large")["levers"].as_array().unwrap().len(), 0);
+    let levers = |name: &str| of(name)["levers"].as_array().unwrap().len();
+    assert_eq!((levers("Large"), levers("Old")), (0, 0));
+    assert!(levers("Small") > 0, "{}", of("Small"));
+    // What needs no lever comes first, and of those what is smallest.
+    let names: Vec<_> = cards.iter().map(|card| &card["gpu"]).collect();
+    assert_eq!(names, ["Old", "Large", "Small"]);
     let seconds = of("Large")["seconds_per_update_at_best"].as_f64().unwrap();
     let updates = object["updates_per_epoch"].as_f64().unwrap();
     let epoch = of("Large")["instances"][0]["usd_per_epoch_at_best"].as_f64();
@@ -122,6 +132,15 @@ fn cards_and_machines_are_advised() {
     let expected = updates * seconds / 3600.0 / 2.0 * 4.0;
     assert!((epoch.unwrap() / expected - 1.0).abs() < 1e-9);
     assert!(text(&advise).contains("an epoch of"));
+    let half = [&advise[..advise.len() - 1], &["bf16"]].concat();
+    let told = text(&half);
+    let old = told.lines().find(|line| line.starts_with("Old")).unwrap();
+    assert!(old.contains("precision f16"), "{told}");
+    let plan = ["plan", "--catalogue", file, "--device", "Old"];
+    let out = leanburn(&[&plan[..], &half[3..]].concat());
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.contains("Old has no bf16"), "{said}");
 
     assert!(text(&["gpus", "--catalogue", file]).contains("23034"));
     let builtin = json(&["gpus"]);

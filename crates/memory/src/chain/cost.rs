@@ -66,7 +66,10 @@ impl Chain {
                 let (alone, seconds) = self.alone(range.start..middle);
                 let moved = self.host.unwrap_or(0.0) * fetched as f64;
                 cost.then(Cost {
-                    peak: held.saturating_add(fetched).saturating_add(alone).saturating_add(behind),
+                    peak: held
+                        .saturating_add(fetched)
+                        .saturating_add(alone)
+                        .saturating_add(behind),
                     extra: seconds + moved,
                     moved: fetched,
                 });

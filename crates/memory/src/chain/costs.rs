@@ -88,7 +88,9 @@ impl<'a> Walk<'a> {
             0 => Some(at(Mark::Backward(0)).unwrap_or(end)),
             _ => at(Mark::Backward(probe)),
         };
-        let backward = (0..forward.len()).map(backward).collect::<Option<Vec<_>>>()?;
+        let backward = (0..forward.len())
+            .map(backward)
+            .collect::<Option<Vec<_>>>()?;
         let passed = forward.iter().chain(backward.iter().rev());
         if !passed.is_sorted() {
             return None;

@@ -185,7 +185,10 @@ impl<T: Builds> Planner<'_, T> {
         };
         let mut planned = self.planned(&recipe)?;
         // Moving is no operation of the trace.
-        planned.moved = plan.cost.moved.saturating_mul(recipe.train.accumulate as u64);
+        planned.moved = plan
+            .cost
+            .moved
+            .saturating_mul(recipe.train.accumulate as u64);
         planned.seconds += chain.host.unwrap_or(0.0) * planned.moved as f64;
         Ok(planned)
     }

@@ -5,8 +5,8 @@ use leanburn_memory::{Budget, Bytes};
 
 use super::schedule::Planned;
 use super::{Plan, Planner, Step};
-use crate::task::Builds;
 use crate::recipe::MOST;
+use crate::task::Builds;
 use crate::{OptimizerKind, Recipe, TrainError};
 
 /// Of so many micro-batches the leanest schedule is looked for, where nothing fits.
