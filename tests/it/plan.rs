@@ -140,7 +140,7 @@ fn the_frontier_falls_to_the_leanest() {
         recipe.checkpoint = text.parse().unwrap();
         let named = planner.predict(&recipe).unwrap();
         assert!(
-            last.prediction.peak <= named.peak,
+            last.prediction.peak.0 <= named.peak.0 + named.peak.0 / 1000,
             "{text}: {} {}",
             last.prediction.peak,
             named.peak

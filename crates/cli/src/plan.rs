@@ -31,9 +31,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn plan<T: Builds>(args: &Args, gpu: Option<&Gpu>, mut subject: Subject<T>) -> Result<ExitCode> {
-    // What was planned for is what the planned recipe names: a card has less to give than its size.
-    let memory = args.memory.or(subject.recipe.memory);
-    subject.recipe.memory = memory.filter(|_| gpu.is_none());
+    let memory = args.memory.or(subject.recipe.memory.take());
     let subject = &subject;
     let on_gpu = runtime(subject.backend).has_pool();
     let Some(budget) = budget::budget(gpu, memory, on_gpu) else {
@@ -47,7 +45,9 @@ fn plan<T: Builds>(args: &Args, gpu: Option<&Gpu>, mut subject: Subject<T>) -> R
     if args.largest_batch {
         return largest::run(args, subject, &planner, &budget);
     }
-    let plan = planner.plan(&subject.recipe, &budget)?;
+    let mut plan = planner.plan(&subject.recipe, &budget)?;
+    // A card has less to give than its size.
+    plan.recipe.memory = memory.filter(|_| gpu.is_none() && plan.fit().is_sure());
     let written = match &args.apply {
         Some(path) if plan.fit().is_sure() => {
             let path = args::planned_name(path, args.step.config.as_deref());

@@ -38,6 +38,7 @@ fn a_plan_is_told_applied_and_fits() {
     let again = json(&["estimate", "--config", file, "--memory", "18MiB"]);
     assert_eq!(again["needed"], object["peak"]["predicted"]);
     assert_eq!(again["fits"], true);
+    assert_eq!(object["recipe"]["memory"], 18 << 20);
     let told = text(&plan);
     for words in [
         "1. precision bf16",
@@ -110,7 +111,7 @@ fn cards_and_machines_are_advised() {
                    price_usd_per_hour = 4\nregion = \"r\"\nsource = \"s\"\ndate = \"2026-12-02\"\n";
     fs::write(
         &file,
-        card("Small", 620, bf16) + &card("Large", 23034, bf16) + &card("Old", 16384, old) + machine,
+        card("Small", 570, bf16) + &card("Large", 23034, bf16) + &card("Old", 16384, old) + machine,
     )
     .unwrap();
     let file = file.to_str().unwrap();

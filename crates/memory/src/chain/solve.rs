@@ -7,7 +7,7 @@ const WORK: u64 = 1_000_000_000;
 /// Budgets that are told apart at most; beyond this a finer table changes nothing that a trace would not.
 const FINEST: u64 = 1 << 14;
 /// Budgets that are told apart at least, where there is room.
-const COARSEST: u64 = 1 << 9;
+const COARSEST: u64 = 1 << 7;
 /// How many numbers the tables may hold: half a gibibyte of them.
 const ROOM: u64 = 1 << 27;
 
