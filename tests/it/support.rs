@@ -21,12 +21,16 @@ pub fn is_flex(device: &Device) -> bool {
     *device == Device::flex()
 }
 
-/// The heap is one per process: tests that count it, and tests that would disturb them, hold this.
+/// The heap is one per process, and so are the generators of random numbers: tests that count or draw, and tests that
+/// would disturb them, hold this. Each draws the same numbers every time.
 pub fn alone() -> MutexGuard<'static, ()> {
     static HEAP: Mutex<()> = Mutex::new(());
     let guard = HEAP.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     // The thread of the test before frees its buffers only as it ends.
     std::thread::sleep(Duration::from_millis(5));
+    for device in devices() {
+        leanburn::seed(&device, 7);
+    }
     guard
 }
 
