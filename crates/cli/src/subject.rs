@@ -3,7 +3,7 @@
 use anyhow::Result;
 use leanburn_levers::{Policy, Precision};
 use leanburn_memory::trace::Runtime;
-use leanburn_memory::{Gpu, Maker, Prediction};
+use leanburn_memory::{Gpu, KNOWS_POOLS, Maker, Prediction};
 use leanburn_train::levers::Target;
 use leanburn_train::task::Builds;
 use leanburn_train::text::TextFacts;
@@ -95,6 +95,12 @@ impl<T: Builds> Subject<T> {
             _ => recipe.backend,
         };
         recipe.backend = backend;
+        if runtime(backend).has_pool() && !KNOWS_POOLS {
+            eprintln!(
+                "note: built without a GPU backend, so what the allocator of {backend} takes beyond the bytes in use \
+                 is not counted; --features wgpu counts it"
+            );
+        }
         T::check(&recipe, &facts, backend)?;
         let subject = Self {
             recipe,

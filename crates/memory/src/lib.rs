@@ -56,6 +56,9 @@ pub use prediction::{Confidence, Largest, Method, Prediction};
 pub use record::{Known, Mark, Record};
 pub use table::{Table, render};
 
+/// Whether this build knows the allocators of GPU backends, and so predicts what they take beyond the bytes in use.
+pub const KNOWS_POOLS: bool = cfg!(feature = "pool");
+
 // The unit tests count their own heap.
 #[cfg(test)]
 #[global_allocator]
