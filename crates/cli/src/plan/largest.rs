@@ -79,7 +79,7 @@ fn text<T: Builds>(largest: &Largest, subject: &Subject<T>, budget: &Budget) -> 
         };
     }
     if largest.probes.len() > 1 {
-        text += "a step took more than there is, so the batch was stepped down\n";
+        text += "prediction was off, so the batch was stepped down\n";
     }
     let model = T::model_name(&subject.recipe.model);
     text + &match largest.batch {

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
-use leanburn_levers::checkpoint::{Offload, Segmentation};
+use leanburn_levers::checkpoint::Segmentation;
 use leanburn_levers::{CheckpointPolicy, Policy};
 use leanburn_memory::chain::{Chain, Piece, Schedule, Traces};
 
+use super::schedule::under;
 use super::{Planner, key};
 use crate::predict::traced;
 use crate::task::Builds;
@@ -17,9 +18,7 @@ const ALL: usize = 4096;
 impl<T: Builds> Planner<'_, T> {
     /// `None` where the network is no chain of blocks, or cannot be traced.
     pub(super) fn chain(&self, recipe: &Recipe<T>) -> Result<Option<Rc<Chain>>, TrainError> {
-        let mut recipe = recipe.clone();
-        recipe.checkpoint = CheckpointPolicy::NONE;
-        recipe.offload = Offload::None;
+        let recipe = under(recipe, CheckpointPolicy::NONE);
         let key = key(&recipe)?;
         if let Some(known) = self.chains.borrow().get(&key) {
             return Ok(known.clone());
@@ -31,13 +30,7 @@ impl<T: Builds> Planner<'_, T> {
 
     fn traced_chain(&self, recipe: &Recipe<T>) -> Result<Option<Chain>, TrainError> {
         let policy = self.policy(recipe)?;
-        let under = |checkpoint: CheckpointPolicy| {
-            let recipe = Recipe {
-                checkpoint,
-                ..recipe.clone()
-            };
-            self.trace(&recipe, policy)
-        };
+        let trace = |checkpoint| self.trace(&under(recipe, checkpoint), policy);
         let again = Piece::Again {
             pieces: Schedule(vec![Piece::ONE]),
             parked: false,
@@ -45,9 +38,9 @@ impl<T: Builds> Planner<'_, T> {
         let again = Segmentation::Schedule(Schedule(vec![again; ALL]));
         let chain = || {
             let traces = Traces {
-                kept: &under(CheckpointPolicy::NONE)?,
-                cheap: &under(CheckpointPolicy::CHEAP)?,
-                again: &under(CheckpointPolicy::of(again))?,
+                kept: &trace(CheckpointPolicy::NONE)?,
+                cheap: &trace(CheckpointPolicy::CHEAP)?,
+                again: &trace(CheckpointPolicy::of(again))?,
             };
             let window = recipe.train.accumulate.min(2);
             Chain::of(traces, window, self.runtime(), self.rates)

@@ -95,39 +95,34 @@ impl<T: Builds> Planner<'_, T> {
         };
         let all = chain.cost(&Schedule::default()).peak;
         let frontier = Plans::of(&chain, all).frontier();
-        let lean = self.leanest_of(recipe, &chain, &frontier)?;
-        Ok(leaner(plain, lean))
+        self.leanest_of(plain, &chain, &frontier)
     }
 
-    /// The leanest of a frontier; the chain's costs are estimates, so its neighbours and the policies that have a name
-    /// are traced too.
+    /// The leanest of a recipe as it is, and under the schedules of a frontier; the chain's costs are estimates, so some
+    /// of these and the policies that have a name are traced.
     fn leanest_of(
         &self,
-        recipe: &Recipe<T>,
+        plain: Planned<T>,
         chain: &Chain,
         frontier: &[Plan],
     ) -> Result<Planned<T>, TrainError> {
+        let recipe = plain.recipe.clone();
         let named = [
             CheckpointPolicy::EVERY_BLOCK,
             CheckpointPolicy::EVERY_BLOCK.with_cheap(),
         ];
-        let named = named.map(|policy| {
-            let schedule = policy.schedule(chain.blocks.len());
-            Plan {
-                cost: chain.cost(&schedule),
-                schedule,
-            }
-        });
-        let [first, others @ ..] = &named;
-        let mut leanest = self.with(recipe, chain, first)?;
-        for plan in frontier.iter().take(NEIGHBOURS).chain(others) {
-            leanest = leaner(leanest, self.with(recipe, chain, plan)?);
-        }
-        Ok(leanest)
+        let named = named.into_iter();
+        let named = named.map(|policy| self.planned(&under(&recipe, policy)));
+        let leanest = frontier.iter().take(NEIGHBOURS);
+        let leanest = leanest.map(|plan| self.with(&recipe, chain, plan));
+        leanest
+            .chain(named)
+            .try_fold(plain, |least, other| Ok(leaner(least, other?)))
     }
 
-    /// Recipes with the fastest schedules for up to `points` budgets, from keeping everything, the first, to the leanest;
-    /// without the gradients of parameters, what counts is [what blocks keep](Chain::without_gradients).
+    /// Recipes with the fastest schedules for up to `points` budgets, from keeping everything, the first, to the
+    /// leanest; without the gradients of parameters, what counts is [what blocks
+    /// keep](Chain::without_gradients).
     ///
     /// # Errors
     ///
@@ -151,17 +146,13 @@ impl<T: Builds> Planner<'_, T> {
         let (low, high) = (leanest.cost.peak, plain.cost.peak);
         let steps = points.saturating_sub(1).max(1) as u64;
         let budgets = (0..=steps).map(|step| high - (high - low) / steps * step);
-        let plain = Recipe {
-            checkpoint: CheckpointPolicy::NONE,
-            offload: Offload::None,
-            ..recipe.clone()
-        };
-        let mut frontier = vec![self.planned(&plain)?];
+        let plain = self.planned(&under(recipe, CheckpointPolicy::NONE))?;
+        let mut frontier = vec![plain.clone()];
         for budget in budgets.skip(1) {
             let within = plans.iter().rfind(|plan| plan.cost.peak <= budget);
             frontier.push(self.with(recipe, &chain, within.unwrap_or(leanest))?);
         }
-        frontier.push(self.leanest_of(recipe, &chain, &plans)?);
+        frontier.push(self.leanest_of(plain, &chain, &plans)?);
         // What is slower and no leaner is no part of it.
         let mut least = Bytes(u64::MAX);
         frontier.retain(|planned| {
@@ -178,11 +169,7 @@ impl<T: Builds> Planner<'_, T> {
         chain: &Chain,
         plan: &Plan,
     ) -> Result<Planned<T>, TrainError> {
-        let recipe = Recipe {
-            checkpoint: named(&plan.schedule, chain.blocks.len()),
-            offload: Offload::None,
-            ..recipe.clone()
-        };
+        let recipe = under(recipe, named(&plan.schedule, chain.blocks.len()));
         let mut planned = self.planned(&recipe)?;
         // Moving is no operation of the trace.
         planned.moved = plan
@@ -203,6 +190,15 @@ impl<T: Builds> Planner<'_, T> {
             }),
             false => chain,
         }))
+    }
+}
+
+/// A recipe under another checkpoint policy, which alone says what waits on the host.
+pub(super) fn under<T: Builds>(recipe: &Recipe<T>, checkpoint: CheckpointPolicy) -> Recipe<T> {
+    Recipe {
+        checkpoint,
+        offload: Offload::None,
+        ..recipe.clone()
     }
 }
 
